@@ -1,0 +1,22 @@
+//! The slice of the ZVM REST API that zerto-rewind needs, typed: tolerant in what it reads, exact in what it sends.
+//!
+//! Start at [`Zvm`]. The decisions behind it are in the crate's README.
+
+mod auth;
+mod calls;
+mod client;
+mod config;
+mod decode;
+mod download;
+mod error;
+mod login;
+mod model;
+mod tls;
+mod transport;
+
+pub use client::Zvm;
+pub use config::{Credentials, Timeouts, TlsTrust, ZvmConfig};
+pub use download::Download;
+pub use error::Error;
+pub use login::{LoginAttempt, LoginBlocked, LoginGate, NoLoginGate};
+pub use model::*;

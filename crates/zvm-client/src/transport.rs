@@ -1,0 +1,206 @@
+//! One request, and its answer in bounded memory. Nothing is retried here and nothing is followed.
+
+mod failure;
+mod retry;
+
+pub(crate) use failure::{Effect, Failure, seconds};
+pub(crate) use retry::Retrying;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Client, RequestBuilder, Response, StatusCode, header, redirect};
+use tokio::sync::OnceCell;
+use url::{Host, Url};
+
+use crate::{Error, Timeouts, TlsTrust, ZvmConfig, decode, tls};
+
+/// Of an answer that is no success.
+const ERROR_BODY: usize = 64 << 10;
+
+/// A connection that idles for longer is not used again: appliances close theirs after a minute or so, and a POST that meets
+/// the closing is a POST whose fate is unknown.
+const POOL_IDLE: Duration = Duration::from_secs(20);
+
+/// The connections to one ZVM. TLS is set up at the first use.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    base: Url,
+    host: String,
+    tls: TlsTrust,
+    timeouts: Timeouts,
+    client: OnceCell<Client>,
+}
+
+/// An answer that is a success, and its body.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+}
+
+impl Transport {
+    pub(crate) fn new(config: &ZvmConfig) -> Result<Self, Error> {
+        let (base, host) = config.base()?;
+        Ok(Self {
+            base,
+            host,
+            tls: config.tls.clone(),
+            timeouts: config.timeouts,
+            client: OnceCell::new(),
+        })
+    }
+
+    /// `https://host[:port]/`
+    pub(crate) fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Host and port, as messages name it.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    /// The HTTP client; built where files may be read.
+    pub(crate) async fn client(&self) -> Result<&Client, Error> {
+        let build = || async {
+            let (tls, timeouts) = (self.tls.clone(), self.timeouts);
+            let direct = is_loopback(&self.base);
+            tokio::task::spawn_blocking(move || build(&tls, &timeouts, direct))
+                .await
+                .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?
+        };
+        self.client.get_or_try_init(build).await
+    }
+
+    /// Sends a request once and reads its whole answer, of at most `limit` bytes.
+    pub(crate) async fn exchange(
+        &self,
+        request: RequestBuilder,
+        limit: u64,
+    ) -> Result<Reply, Failure> {
+        let mut response = self.send(request).await?;
+        let status = response.status();
+        if !status.is_success() {
+            let body = error_body(&mut response).await;
+            return match status {
+                StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT => Err(Failure::Gateway {
+                    status,
+                    message: decode::reason(&body),
+                    retry_after: retry_after(&response),
+                }),
+                status if status.is_redirection() => Err(Failure::Redirect {
+                    status,
+                    to: redirect_target(&response),
+                }),
+                status => Ok(Reply { status, body }),
+            };
+        }
+        let body = self.body(&mut response, limit).await?;
+        Ok(Reply { status, body })
+    }
+
+    /// Sends a request once; the body is yet to be read.
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        request
+            .send()
+            .await
+            .map_err(|error| Failure::of_send(&error, &self.timeouts))
+    }
+
+    async fn body(&self, response: &mut Response, limit: u64) -> Result<Bytes, Failure> {
+        let announced = response.content_length().unwrap_or(0);
+        if announced > limit {
+            return Err(Failure::TooLarge { limit });
+        }
+        // What is announced need not come: no more than this is reserved at once.
+        let mut body = Vec::with_capacity(usize::try_from(announced.min(32 << 20)).unwrap_or(0));
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    if (body.len() + chunk.len()) as u64 > limit {
+                        return Err(Failure::TooLarge { limit });
+                    }
+                    body.extend_from_slice(&chunk);
+                }
+                Ok(None) => return Ok(body.into()),
+                Err(error) => {
+                    return Err(Failure::of_body(&error, body.len() as u64, &self.timeouts));
+                }
+            }
+        }
+    }
+}
+
+fn build(trust: &TlsTrust, timeouts: &Timeouts, direct: bool) -> Result<Client, Error> {
+    let builder = Client::builder()
+        .tls_backend_preconfigured(tls::client_config(trust)?)
+        // One request at a time per connection: a download is not slowed by flow control, and there is no request that a server
+        // may refuse after it was sent.
+        .http1_only()
+        // Underneath, hyper still moves a request to another connection when the pooled one was closed before a byte of it was
+        // written. Nothing that was sent is sent again.
+        .retry(reqwest::retry::never())
+        .redirect(redirect::Policy::none())
+        .https_only(true)
+        .referer(false)
+        .user_agent(concat!("zerto-rewind/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(timeouts.connect)
+        .read_timeout(timeouts.idle)
+        .pool_idle_timeout(POOL_IDLE);
+    let builder = if direct { builder.no_proxy() } else { builder };
+    builder
+        .build()
+        .map_err(|error| Error::Config(format!("the HTTP client can't be set up: {error}")))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// As much of it as is worth reading; the status is known, so a body that breaks off is no failure.
+pub(crate) async fn error_body(response: &mut Response) -> Bytes {
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY {
+        match response.chunk().await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body.truncate(ERROR_BODY);
+    body.into()
+}
+
+fn retry_after(response: &Response) -> Option<Duration> {
+    let text = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// The host (or the path on this one) that a redirect leads to.
+pub(crate) fn redirect_target(response: &Response) -> String {
+    let location = response
+        .headers()
+        .get(header::LOCATION)
+        .and_then(|value| value.to_str().ok());
+    match location {
+        Some(location) => match response.url().join(location) {
+            Ok(url) if url.host() != response.url().host() => {
+                decode::line(url.host_str().unwrap_or(url.scheme()))
+            }
+            Ok(url) => decode::line(url.path()),
+            Err(_) => decode::line(location),
+        },
+        None => "nowhere".into(),
+    }
+}

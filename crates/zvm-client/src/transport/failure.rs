@@ -1,0 +1,172 @@
+//! Why there is no answer, and whether the request may have arrived.
+
+use std::{error::Error as StdError, io, time::Duration};
+
+use reqwest::StatusCode;
+
+use crate::{Error, Timeouts, decode, tls};
+
+/// How a request failed for which no answer of the ZVM itself came.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// Not a byte of the request was sent.
+    Unsent(String),
+    /// The certificate was not accepted; nothing was sent.
+    Certificate(String),
+    /// The request may have been sent; no answer came.
+    Lost(String),
+    /// The answer broke off.
+    Cut(String),
+    /// 502, 503, 504: somebody answered in the ZVM's place.
+    Gateway {
+        status: StatusCode,
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    /// An answer that leads elsewhere.
+    Redirect { status: StatusCode, to: String },
+    /// The answer is over the limit.
+    TooLarge { limit: u64 },
+}
+
+/// What a request does on the ZVM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing: it reads.
+    None,
+    /// It changes something: where its answer is lost, its effect is unknown.
+    Change,
+}
+
+impl Failure {
+    /// No response came.
+    pub(super) fn of_send(error: &reqwest::Error, timeouts: &Timeouts) -> Self {
+        if let Some(certificate) = certificate_error(error) {
+            return Self::Certificate(tls::advice(certificate));
+        }
+        if error.is_builder() {
+            return Self::Unsent(innermost(error));
+        }
+        if !error.is_connect() {
+            return Self::Lost(if error.is_timeout() {
+                format!("nothing came for {}", seconds(timeouts.idle))
+            } else {
+                innermost(error)
+            });
+        }
+        Self::Unsent(if error.is_timeout() {
+            format!("no connection within {}", seconds(timeouts.connect))
+        } else if error.is_dns() {
+            format!("the name can't be resolved ({})", innermost(error))
+        } else {
+            innermost(error)
+        })
+    }
+
+    /// A body broke off after `received` bytes.
+    pub(crate) fn of_body(error: &reqwest::Error, received: u64, timeouts: &Timeouts) -> Self {
+        Self::Cut(if error.is_timeout() {
+            format!(
+                "nothing more came for {} after {received} bytes",
+                seconds(timeouts.idle)
+            )
+        } else {
+            format!("it broke off after {received} bytes ({})", innermost(error))
+        })
+    }
+
+    /// A request without effect may be sent again after this.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unsent(_) | Self::Lost(_) | Self::Cut(_) | Self::Gateway { .. }
+        )
+    }
+
+    /// As the caller is told.
+    pub(crate) fn into_error(self, what: &str, host: &str, effect: Effect) -> Error {
+        let what = what.to_owned();
+        let host = host.to_owned();
+        match (self, effect) {
+            (Self::Certificate(detail), _) => Error::Certificate { host, detail },
+            (Self::Unsent(detail), _) | (Self::Lost(detail), Effect::None) => {
+                Error::Unreachable { what, host, detail }
+            }
+            (Self::Lost(detail), Effect::Change) => Error::Unknown { what, detail },
+            (Self::Cut(detail), Effect::None) => Error::Unreadable { what, detail },
+            (Self::Cut(detail), Effect::Change) => Error::Unknown { what, detail },
+            (
+                Self::Gateway {
+                    status, message, ..
+                },
+                Effect::None,
+            ) => Error::Refused {
+                what,
+                status: status.as_u16(),
+                message,
+            },
+            (
+                Self::Gateway {
+                    status, message, ..
+                },
+                Effect::Change,
+            ) => Error::Unknown {
+                what,
+                detail: format!("a gateway answered {}: {message}", status.as_u16()),
+            },
+            (Self::Redirect { status, to }, _) => Error::Refused {
+                what,
+                status: status.as_u16(),
+                message: format!(
+                    "it redirects to {to}, which is not followed; check the URL of the ZVM"
+                ),
+            },
+            (Self::TooLarge { limit }, Effect::None) => Error::TooLarge {
+                what,
+                limit,
+                unit: "bytes",
+            },
+            (Self::TooLarge { limit }, Effect::Change) => Error::Unknown {
+                what,
+                detail: format!("the answer is larger than {limit} bytes"),
+            },
+        }
+    }
+}
+
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+/// The certificate error below an error. An `io::Error` hides what it wraps from `source`.
+fn certificate_error<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> Option<&'a rustls::CertificateError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(certificate)) = error.downcast_ref() {
+            return Some(certificate);
+        }
+        next = match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// The text of the error at the bottom: the others only say that there is one below.
+fn innermost(error: &(dyn StdError + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    match last.downcast_ref::<io::Error>().map(io::Error::kind) {
+        // rustls has a whole story about this, with a link.
+        Some(io::ErrorKind::UnexpectedEof) => "the connection was closed".into(),
+        _ => decode::line(&last.to_string()),
+    }
+}

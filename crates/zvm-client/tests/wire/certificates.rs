@@ -1,0 +1,270 @@
+//! Whose certificate is accepted, and what is said about others.
+
+use std::{path::Path, sync::Arc};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::{
+    crypto::ring::sign::any_supported_type,
+    pki_types::{CertificateDer, PrivateKeyDer},
+    sign::CertifiedKey,
+};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+};
+use url::Url;
+use zvm_client::{Error, NoLoginGate, TlsTrust, Zvm, ZvmConfig};
+
+use crate::server::{Server, builder, config, ok, server_config};
+
+const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
+
+fn params(names: &[&str]) -> CertificateParams {
+    CertificateParams::new(
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>(),
+    )
+    .unwrap()
+}
+
+async fn serving(params: &CertificateParams) -> Server {
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().der().clone();
+    Server::with(
+        server_config(vec![certificate.clone()], &key),
+        certificate,
+        |_| site(),
+    )
+    .await
+}
+
+fn site() -> crate::server::Reply {
+    // One answer for the token and for the site.
+    ok(r#"{"access_token":"a","expires_in":300,"SiteIdentifier":"s"}"#)
+}
+
+fn pem(path: &Path, certificate: &CertificateDer<'_>) -> TlsTrust {
+    let base64 = {
+        const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        certificate
+            .chunks(3)
+            .flat_map(|chunk| {
+                let bits = chunk
+                    .iter()
+                    .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+                    << (8 * (3 - chunk.len()));
+                (0..4).map(move |place| match place <= chunk.len() {
+                    true => char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]),
+                    false => '=',
+                })
+            })
+            .collect::<String>()
+    };
+    std::fs::write(
+        path,
+        format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n"),
+    )
+    .unwrap();
+    TlsTrust::CaFile(path.to_owned())
+}
+
+async fn ask(url: Url, tls: TlsTrust) -> Result<(), Error> {
+    let zvm = Zvm::new(ZvmConfig { tls, ..config(url) }, Arc::new(NoLoginGate))?;
+    zvm.local_site().await.map(drop)
+}
+
+/// By name.
+fn by_name(server: &Server) -> Url {
+    Url::parse(&format!("https://localhost:{}/", server.address.port())).unwrap()
+}
+
+#[tokio::test]
+async fn any_certificate_serves_by_name_and_by_address() {
+    for server in [
+        serving(&params(&NAMES)).await,
+        serving(&params(&["elsewhere.example"])).await,
+    ] {
+        ask(server.url(), TlsTrust::Any).await.unwrap();
+        ask(by_name(&server), TlsTrust::Any).await.unwrap();
+    }
+    let mut old = params(&NAMES);
+    old.not_after = date_time_ymd(2001, 1, 1);
+    ask(serving(&old).await.url(), TlsTrust::Any).await.unwrap();
+}
+
+#[tokio::test]
+async fn any_certificate_still_means_that_the_server_holds_its_key() {
+    #[derive(Debug)]
+    struct Fixed(Arc<CertifiedKey>);
+    impl rustls::server::ResolvesServerCert for Fixed {
+        fn resolve(&self, _: rustls::server::ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            Some(Arc::clone(&self.0))
+        }
+    }
+    let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let certificate = params(&NAMES).self_signed(&key).unwrap().der().clone();
+    let stolen =
+        any_supported_type(&PrivateKeyDer::try_from(other.serialize_der()).unwrap()).unwrap();
+    let resolver = Fixed(Arc::new(CertifiedKey::new(
+        vec![certificate.clone()],
+        stolen,
+    )));
+    let server = Server::with(
+        builder().with_cert_resolver(Arc::new(resolver)),
+        certificate,
+        |_| site(),
+    )
+    .await;
+    let error = ask(server.url(), TlsTrust::Any).await.unwrap_err();
+    assert!(matches!(error, Error::Certificate { .. }), "{error}");
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn the_system_does_not_vouch_for_a_self_signed_certificate() {
+    let server = serving(&params(&NAMES)).await;
+    let error = ask(server.url(), TlsTrust::System).await.unwrap_err();
+    match &error {
+        Error::Certificate { host, detail } => {
+            assert_eq!(*host, format!("127.0.0.1:{}", server.address.port()));
+            assert!(
+                detail.contains("ca_file") && detail.contains("verify_tls"),
+                "{detail}"
+            );
+        }
+        // A machine without any authority can't verify at all, and says so.
+        Error::Config(why) => assert!(why.contains("certificate authorities"), "{why}"),
+        _ => panic!("{error}"),
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_ca_file_vouches_for_what_it_signed() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = params(&["Our Authority"]);
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_certificate = ca.self_signed(&ca_key).unwrap();
+    let trust = pem(&folder.path().join("ca.pem"), ca_certificate.der());
+    let issuer = Issuer::new(ca, ca_key);
+
+    let key = KeyPair::generate().unwrap();
+    let certificate = params(&NAMES)
+        .signed_by(&key, &issuer)
+        .unwrap()
+        .der()
+        .clone();
+    let server = Server::with(
+        server_config(vec![certificate.clone()], &key),
+        certificate,
+        |_| site(),
+    )
+    .await;
+    ask(server.url(), trust.clone()).await.unwrap();
+    ask(by_name(&server), trust.clone()).await.unwrap();
+
+    // A stranger, and one that claims to be signed by the authority.
+    let mut named = params(&NAMES);
+    named
+        .distinguished_name
+        .push(DnType::CommonName, "Somebody");
+    for (params, says) in [
+        (named, "no authority that is trusted"),
+        (params(&NAMES), "renewed"),
+    ] {
+        let stranger = serving(&params).await;
+        let error = ask(stranger.url(), trust.clone()).await.unwrap_err();
+        assert!(matches!(error, Error::Certificate { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(stranger.seen().is_empty());
+    }
+}
+
+/// The appliance's own certificate as the CA file; `openssl req -x509` makes it an authority.
+#[tokio::test]
+async fn a_ca_file_vouches_for_the_certificate_that_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zvm.pem");
+    let mut authority = params(&NAMES);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    for params in [params(&NAMES), authority.clone()] {
+        let server = serving(&params).await;
+        let trust = pem(&file, &server.certificate);
+        ask(server.url(), trust.clone()).await.unwrap();
+        ask(by_name(&server), trust).await.unwrap();
+    }
+
+    // Another one of the same names, another name, another time.
+    let (server, other) = (serving(&authority).await, serving(&authority).await);
+    let error = ask(server.url(), pem(&file, &other.certificate))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Certificate { .. }), "{error}");
+
+    for is_ca in [IsCa::NoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
+        let mut elsewhere = params(&["elsewhere.example"]);
+        elsewhere.is_ca = is_ca;
+        let server = serving(&elsewhere).await;
+        let error = ask(server.url(), pem(&file, &server.certificate))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Certificate { .. }), "{error}");
+        assert!(error.to_string().contains("another name"), "{error}");
+
+        let mut old = params(&NAMES);
+        old.is_ca = is_ca;
+        old.not_after = date_time_ymd(2001, 1, 1);
+        let server = serving(&old).await;
+        let error = ask(server.url(), pem(&file, &server.certificate))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Certificate { .. }), "{error}");
+        assert!(
+            error.to_string().contains("not valid at this time"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_ca_file_that_is_none_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    let url = Url::parse("https://127.0.0.1:1/").unwrap();
+    for content in [
+        None,
+        Some("hello"),
+        Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+    ] {
+        if let Some(content) = content {
+            std::fs::write(&file, content).unwrap();
+        }
+        let error = ask(url.clone(), TlsTrust::CaFile(file.clone()))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Config(_)), "{error}");
+        assert!(error.to_string().contains("ca.pem"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_does_not_speak_tls_is_not_about_certificates() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("https://{}/", listener.local_addr().unwrap())).unwrap();
+    let plain = async {
+        loop {
+            let (mut tcp, _): (TcpStream, _) = listener.accept().await.unwrap();
+            tcp.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .await
+                .ok();
+        }
+    };
+    let error = tokio::select! {
+        error = ask(url, TlsTrust::Any) => error.unwrap_err(),
+        () = plain => unreachable!(),
+    };
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+}
