@@ -1,0 +1,130 @@
+//! What accompanies one call: how far it is, and whether it is still wanted.
+use crate::{Error, ErrorCode};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+/// How often a waiting call says where it is. Clients give up on silent calls.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// One step of progress, for a person to read.
+#[derive(Clone, Debug)]
+pub struct ProgressUpdate {
+    /// Seconds since the call began: rises within a call.
+    pub done: f64,
+    /// What `done` will be at the end, where that is known.
+    pub total: Option<f64>,
+    /// What is being done or waited for.
+    pub message: String,
+    /// How far a download is, while there is one.
+    pub transfer: Option<Transfer>,
+}
+
+/// How far a download is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Bytes that arrived.
+    pub bytes: u64,
+    /// Bytes in all, where that is known.
+    pub total: Option<u64>,
+}
+
+/// Told about progress at least every two seconds while a call waits. Must not block.
+pub trait Progress: Send + Sync {
+    /// One more step.
+    fn update(&self, update: ProgressUpdate);
+}
+
+/// The circumstances of one call.
+#[derive(Clone)]
+pub struct Call {
+    /// Who wants to hear how far it is.
+    pub progress: Option<Arc<dyn Progress>>,
+    /// Cancelled when the result is no longer wanted.
+    pub cancel: CancellationToken,
+    /// The MCP client or `cli/<user>`: the agent where the call names none.
+    pub caller: String,
+    /// One per client session; used where a call has no change id.
+    pub session_change_id: String,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call")
+            .field("caller", &self.caller)
+            .field("session_change_id", &self.session_change_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Call {
+    /// A watch over one operation of this call.
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        Watch {
+            call: self,
+            started: Instant::now(),
+        }
+    }
+}
+
+/// What is being done.
+pub(crate) struct Doing {
+    pub message: String,
+    pub transfer: Option<Transfer>,
+}
+
+impl From<String> for Doing {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            transfer: None,
+        }
+    }
+}
+
+/// One operation: reports progress while it waits and stops waiting when the call is cancelled.
+pub(crate) struct Watch<'a> {
+    call: &'a Call,
+    started: Instant,
+}
+
+impl Watch<'_> {
+    /// Seconds since the operation began.
+    pub fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    fn say(&self, Doing { message, transfer }: Doing) {
+        if let Some(progress) = &self.call.progress {
+            progress.update(ProgressUpdate {
+                done: self.seconds(),
+                total: None,
+                message,
+                transfer,
+            });
+        }
+    }
+
+    /// Does `work` and meanwhile says what `doing` returns. `cancelled` when the call is cancelled first:
+    /// `work` is dropped then.
+    pub async fn during<T, D: Into<Doing>>(
+        &self,
+        doing: impl Fn() -> D,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let mut ticks = tokio::time::interval(PROGRESS_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.call.cancel.cancelled() => {
+                    let Doing { message, .. } = doing().into();
+                    return Err(Error::new(ErrorCode::Cancelled, format!("cancelled while {message}")));
+                }
+                result = &mut work => return result,
+                _ = ticks.tick() => self.say(doing().into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The tagged checkpoints of a VM, parsed, newest first; and which checkpoint is meant by an id or a tag.
+mod bisect;
+mod list;
+mod lookup;
+mod window;
+
+pub(crate) use list::list;
+pub(crate) use list::shown_tag;
+pub(crate) use lookup::{Chosen, Wanted, choose};
+use schemars::JsonSchema;
+use serde::Serialize;
+pub(crate) use window::{around, as_shown, expected_until, later};
+
+/// The tagged checkpoints of a VM in the journals of all its VPGs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CheckpointList {
+    /// The name that the ZVM reports.
+    pub vm: String,
+    /// The ZVM's identifier of the VM.
+    pub vm_identifier: String,
+    /// How far back was looked (ISO 8601, UTC, the ZVM's clock).
+    pub since: String,
+    /// Newest first.
+    pub checkpoints: Vec<ListedCheckpoint>,
+    /// More may exist: the limit was reached.
+    pub truncated: bool,
+    /// What the times mean.
+    pub note: String,
+}
+
+/// One tagged checkpoint.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ListedCheckpoint {
+    /// Name of the VPG.
+    pub vpg: String,
+    /// The ZVM's identifier of the VPG.
+    pub vpg_identifier: String,
+    /// Id of the checkpoint; unique only within its VPG.
+    pub checkpoint: String,
+    /// ISO 8601, UTC, the ZVM's clock.
+    pub time: String,
+    /// As the journal has it.
+    pub tag: String,
+    /// Whether the tag is one of ours; then its fields follow.
+    pub ours: bool,
+    /// Who made the guard.
+    pub agent: Option<String>,
+    /// What was about to be changed.
+    pub action: Option<String>,
+    /// The VM that the tag names.
+    pub tagged_vm: Option<String>,
+    /// The change that the guard belongs to.
+    pub change_id: Option<String>,
+    /// The time in the tag (ISO 8601, UTC).
+    pub tagged_at: Option<String>,
+    /// Zerto's suffix is on the tag: it is or was mounted for file-level restore.
+    pub used_for_flr: bool,
+    /// Until when it is expected to stay in the journal: an estimate.
+    pub expected_until: Option<String>,
+}

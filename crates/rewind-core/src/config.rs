@@ -1,0 +1,258 @@
+//! The configuration file: one JSON file for one ZVM.
+//!
+//! `zerto_url`, `username`, `password` and `verify_tls` suffice. Relative paths start at the folder of the file; `~` is not expanded.
+
+mod check;
+mod error;
+mod raw;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use secrecy::{SecretString, zeroize::Zeroizing};
+use url::Url;
+
+pub use error::ConfigError;
+
+/// The environment variable that names the configuration file.
+pub const CONFIG_ENV: &str = "ZERTO_REWIND_CONFIG";
+
+/// A configuration file larger than this is not one.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A configuration that was read and checked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// The file that it came from, absolute.
+    pub file: PathBuf,
+    /// The ZVM: `https`, host, and port where it is not 443; no path.
+    pub zerto_url: Url,
+    /// How to log in.
+    pub credentials: Credentials,
+    /// What certificate the ZVM must show.
+    pub tls: Tls,
+    /// The agent's name, where it is fixed: it wins over what a call says.
+    pub agent: Option<String>,
+    /// The catalog file. Without one, every call is unlisted.
+    pub catalog: Option<PathBuf>,
+    /// The folder for what has to be remembered between processes.
+    pub state_dir: PathBuf,
+    /// The folder that recovered files are placed in.
+    pub recover_dir: PathBuf,
+    /// How long and how often a guard tries.
+    pub guard: GuardSettings,
+    /// How a human is asked.
+    pub confirmation: Confirmation,
+    /// Whether looking into a checkpoint is asked for.
+    pub previews: Previews,
+    /// The ways into guests, by VM name.
+    pub guests: BTreeMap<String, Guest>,
+}
+
+/// How to log in to the ZVM's Keycloak.
+#[derive(Debug, Clone)]
+pub enum Credentials {
+    /// The password grant, with the ZVM's own public client.
+    Password {
+        /// The user's name.
+        username: String,
+        /// The user's password.
+        password: SecretString,
+    },
+    /// The client-credentials grant.
+    Client {
+        /// The client's id.
+        client_id: String,
+        /// The client's secret.
+        client_secret: SecretString,
+    },
+}
+
+impl Credentials {
+    /// The name of the account, for messages and for counting refused logins.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        match self {
+            Self::Password { username, .. } => username,
+            Self::Client { client_id, .. } => client_id,
+        }
+    }
+
+    /// The password or the client secret.
+    #[must_use]
+    pub fn secret(&self) -> &SecretString {
+        match self {
+            Self::Password { password, .. } => password,
+            Self::Client { client_secret, .. } => client_secret,
+        }
+    }
+}
+
+/// What certificate the ZVM must show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Verify the chain and the name. Off by default, as appliance certificates are self-signed.
+    pub verify: bool,
+    /// Verify against this file instead of the system's roots.
+    pub ca_file: Option<PathBuf>,
+    /// The only certificate that is accepted: SHA-256 of its DER form.
+    pub fingerprint: Option<[u8; 32]>,
+    /// What to do with a certificate that was never seen, where nothing is verified.
+    pub first_use: FirstUse,
+}
+
+/// What to do with the first certificate of a ZVM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstUse {
+    /// Accept and remember it.
+    #[default]
+    Accept,
+    /// Refuse it until a person accepted it.
+    Refuse,
+}
+
+/// How long and how often a guard tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardSettings {
+    /// How long an insert may take to be listed, counted once the lock is held.
+    pub listed_timeout: Duration,
+    /// How often a tag is inserted at most.
+    pub attempts: u32,
+    /// How long a whole guard may take.
+    pub deadline: Duration,
+}
+
+impl Default for GuardSettings {
+    fn default() -> Self {
+        Self {
+            listed_timeout: Duration::from_secs(60),
+            attempts: 3,
+            deadline: Duration::from_secs(240),
+        }
+    }
+}
+
+/// How a human is asked to confirm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirmation {
+    /// By a form where the client can show one, else out of band.
+    #[default]
+    Auto,
+    /// By a form of the MCP client.
+    Form,
+    /// Out of band, by a person at a terminal.
+    Approve,
+    /// By the argument `confirmed` alone.
+    Argument,
+}
+
+/// Whether looking into a checkpoint is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Previews {
+    /// Ask once per checkpoint.
+    #[default]
+    Ask,
+    /// Never ask.
+    Free,
+}
+
+/// The way into a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guest {
+    /// `user@host`, or a name from the user's OpenSSH configuration.
+    pub ssh: String,
+    /// Run the SFTP server under `sudo -n`.
+    pub sudo: bool,
+}
+
+impl Config {
+    /// Which file to load: `explicit`, else the one that [`CONFIG_ENV`] names.
+    ///
+    /// # Errors
+    ///
+    /// Neither is given.
+    pub fn locate(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        choose(explicit, std::env::var_os(CONFIG_ENV))
+    }
+
+    /// Reads and checks a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// The file is missing or cannot be read, is not JSON, or has a key, a type or a value that is wrong. The error names the file,
+    /// the key and what to write; it never contains a secret.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let size = match fs::metadata(&file) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ConfigError::Missing { file });
+            }
+            Err(source) => return Err(ConfigError::Unreadable { file, source }),
+        };
+        if size > MAX_BYTES {
+            let source = io::Error::new(io::ErrorKind::InvalidData, "larger than 1 MiB");
+            return Err(ConfigError::Unreadable { file, source });
+        }
+        match fs::read_to_string(&file) {
+            Ok(text) => Self::parse(&Zeroizing::new(text), &file),
+            Err(source) => Err(ConfigError::Unreadable { file, source }),
+        }
+    }
+
+    /// Checks the text of a configuration file. `file` is named in errors, and relative paths start at its folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        let raw = raw::parse(text, file)?;
+        check::config(raw, file).map_err(|mistake| mistake.in_file(file))
+    }
+
+    /// Host and port of the ZVM, the key under which things are remembered about it.
+    #[must_use]
+    pub fn zvm(&self) -> String {
+        let host = self.zerto_url.host_str().unwrap_or_default();
+        let port = self.zerto_url.port_or_known_default().unwrap_or(443);
+        format!("{host}:{port}")
+    }
+}
+
+fn choose(explicit: Option<&Path>, env: Option<OsString>) -> Result<PathBuf, ConfigError> {
+    explicit
+        .map(Path::to_owned)
+        .or_else(|| env.filter(|value| !value.is_empty()).map(PathBuf::from))
+        .ok_or(ConfigError::NotNamed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_wins_over_the_environment() {
+        let env = Some(OsString::from("/env.json"));
+        assert_eq!(
+            choose(Some(Path::new("/a.json")), env.clone()).unwrap(),
+            Path::new("/a.json")
+        );
+        assert_eq!(choose(None, env).unwrap(), Path::new("/env.json"));
+        for nothing in [None, Some(OsString::new())] {
+            let error = choose(None, nothing).unwrap_err().to_string();
+            assert!(
+                error.contains(CONFIG_ENV) && error.contains("--config"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Checks the values of a configuration file.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use directories::ProjectDirs;
+use secrecy::{ExposeSecret, SecretString};
+use url::{Host, Url};
+
+use super::{
+    Config, Credentials, GuardSettings, Guest, Tls,
+    error::Mistake,
+    raw::{Raw, RawGuard, RawGuest, Secret},
+};
+use crate::{tag, text};
+
+pub(super) fn config(raw: Raw, file: &Path) -> Result<Config, Mistake> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let path = |key: &str, value: Option<String>| {
+        value
+            .map(|value| self::path(key, &value, folder))
+            .transpose()
+    };
+    Ok(Config {
+        file: file.to_owned(),
+        zerto_url: url(raw.zerto_url)?,
+        credentials: credentials(raw.username, raw.password, raw.client_id, raw.client_secret)?,
+        tls: tls(
+            raw.verify_tls,
+            path("ca_file", raw.ca_file)?,
+            raw.tls_fingerprint,
+            raw.tls_first_use.unwrap_or_default(),
+        )?,
+        agent: raw.agent.map(agent).transpose()?,
+        catalog: path("catalog", raw.catalog)?,
+        state_dir: match path("state_dir", raw.state_dir)? {
+            Some(dir) => dir,
+            None => platform_dir("state_dir", |dirs| {
+                dirs.state_dir().unwrap_or(dirs.data_local_dir()).to_owned()
+            })?,
+        },
+        recover_dir: match path("recover_dir", raw.recover_dir)? {
+            Some(dir) => dir,
+            None => platform_dir("recover_dir", |dirs| dirs.data_dir().join("recovered"))?,
+        },
+        guard: guard(raw.guard)?,
+        confirmation: raw.confirmation.unwrap_or_default(),
+        previews: raw.previews.unwrap_or_default(),
+        guests: guests(raw.guests.unwrap_or_default())?,
+    })
+}
+
+/// Never quotes the value: people paste addresses with a password in them.
+fn url(value: Option<String>) -> Result<Url, Mistake> {
+    const KEY: &str = "zerto_url";
+    const FIX: &str = "write the ZVM's address, such as \"https://zvm.example.com\"";
+    let Some(value) = value else {
+        return Err(Mistake::new(KEY, "is missing", FIX));
+    };
+    let value = value.trim();
+    let full = if value.contains("://") {
+        value.to_owned()
+    } else {
+        format!("https://{value}")
+    };
+    let url = Url::parse(&full).map_err(|error| Mistake::new(KEY, error.to_string(), FIX))?;
+    match url.scheme() {
+        "https" => {}
+        "http" => {
+            let fix = "write https:// instead, or the host alone";
+            return Err(Mistake::new(
+                KEY,
+                "http:// would send the password in clear text",
+                fix,
+            ));
+        }
+        _ => return Err(Mistake::new(KEY, "is no https address", FIX)),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        let fix = "move name and password to `username` and `password`";
+        return Err(Mistake::new(KEY, "contains a user name or a password", fix));
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        let fix = "write host and port alone, such as \"https://zvm.example.com\"";
+        return Err(Mistake::new(KEY, "has something after the host", fix));
+    }
+    if matches!(url.host(), None | Some(Host::Domain(""))) {
+        return Err(Mistake::new(KEY, "has no host", FIX));
+    }
+    Ok(url)
+}
+
+fn credentials(
+    username: Option<String>,
+    password: Option<Secret>,
+    client_id: Option<String>,
+    client_secret: Option<Secret>,
+) -> Result<Credentials, Mistake> {
+    let login = pair("username", username, "password", password)?;
+    let client = pair("client_id", client_id, "client_secret", client_secret)?;
+    match (login, client) {
+        (Some((username, password)), None) => Ok(Credentials::Password { username, password }),
+        (None, Some((client_id, client_secret))) => Ok(Credentials::Client {
+            client_id,
+            client_secret,
+        }),
+        (None, None) => Err(Mistake::new(
+            "username",
+            "there is no way to log in",
+            "write `username` and `password`, or `client_id` and `client_secret`",
+        )),
+        (Some(_), Some(_)) => Err(Mistake::new(
+            "client_id",
+            "there are two ways to log in",
+            "keep either `username` and `password`, or `client_id` and `client_secret`",
+        )),
+    }
+}
+
+fn pair(
+    name_key: &str,
+    name: Option<String>,
+    secret_key: &str,
+    secret: Option<Secret>,
+) -> Result<Option<(String, SecretString)>, Mistake> {
+    let missing = |key: &str, other: &str| {
+        Mistake::new(
+            key,
+            format!("is missing, while `{other}` is there"),
+            format!("write `{key}`, too"),
+        )
+    };
+    let (name, Secret(secret)) = match (name, secret) {
+        (None, None) => return Ok(None),
+        (Some(_), None) => return Err(missing(secret_key, name_key)),
+        (None, Some(_)) => return Err(missing(name_key, secret_key)),
+        (Some(name), Some(secret)) => (name, secret),
+    };
+    if name.trim().is_empty() {
+        return Err(Mistake::new(
+            name_key,
+            "is empty",
+            format!("write the `{name_key}`"),
+        ));
+    }
+    if secret.expose_secret().is_empty() {
+        return Err(Mistake::new(
+            secret_key,
+            "is empty",
+            format!("write the `{secret_key}`"),
+        ));
+    }
+    Ok(Some((name, secret)))
+}
+
+fn tls(
+    verify: Option<bool>,
+    ca_file: Option<PathBuf>,
+    fingerprint: Option<String>,
+    first_use: super::FirstUse,
+) -> Result<Tls, Mistake> {
+    let verify = verify.unwrap_or(false);
+    if ca_file.is_some() && !verify {
+        return Err(Mistake::new(
+            "ca_file",
+            "is not used while `verify_tls` is false",
+            "write \"verify_tls\": true, or remove `ca_file`",
+        ));
+    }
+    Ok(Tls {
+        verify,
+        ca_file,
+        fingerprint: fingerprint
+            .map(|value| self::fingerprint(&value))
+            .transpose()?,
+        first_use,
+    })
+}
+
+fn fingerprint(value: &str) -> Result<[u8; 32], Mistake> {
+    let mistake = || {
+        Mistake::new(
+            "tls_fingerprint",
+            "is no SHA-256 fingerprint",
+            "write its 64 hexadecimal digits, with or without colons",
+        )
+    };
+    let digits: String = value
+        .chars()
+        .filter(|c| *c != ':' && !c.is_whitespace())
+        .collect();
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(mistake());
+    }
+    let mut bytes = [0; 32];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        let two = digits.get(2 * index..2 * index + 2).ok_or_else(mistake)?;
+        *byte = u8::from_str_radix(two, 16).map_err(|_| mistake())?;
+    }
+    Ok(bytes)
+}
+
+fn agent(value: String) -> Result<String, Mistake> {
+    let clean = text::tag_field(&value);
+    let length = clean.chars().count();
+    let fix = format!("write a name of at most {} characters", tag::AGENT_MAX_LEN);
+    if length == 0 {
+        return Err(Mistake::new("agent", "has no readable character", fix));
+    }
+    if length > tag::AGENT_MAX_LEN {
+        return Err(Mistake::new(
+            "agent",
+            format!("has {length} characters"),
+            fix,
+        ));
+    }
+    Ok(clean)
+}
+
+fn path(key: &str, value: &str, folder: &Path) -> Result<PathBuf, Mistake> {
+    if value.trim().is_empty() {
+        return Err(Mistake::new(
+            key,
+            "is empty",
+            "write a path, or remove the key",
+        ));
+    }
+    if value.starts_with('~') {
+        return Err(Mistake::new(
+            key,
+            "`~` is not expanded",
+            "write the path in full",
+        ));
+    }
+    if value.contains('\0') {
+        return Err(Mistake::new(
+            key,
+            "contains a NUL character",
+            "write a path",
+        ));
+    }
+    Ok(folder.join(value))
+}
+
+fn platform_dir(key: &str, choose: impl Fn(&ProjectDirs) -> PathBuf) -> Result<PathBuf, Mistake> {
+    let dirs = ProjectDirs::from("", "", "zerto-rewind").ok_or_else(|| {
+        Mistake::new(
+            key,
+            "this user has no home folder to put it in",
+            format!("write `{key}`"),
+        )
+    })?;
+    Ok(choose(&dirs))
+}
+
+fn guard(raw: Option<RawGuard>) -> Result<GuardSettings, Mistake> {
+    let Some(raw) = raw else {
+        return Ok(GuardSettings::default());
+    };
+    let default = GuardSettings::default();
+    let settings = GuardSettings {
+        listed_timeout: raw
+            .listed_timeout
+            .map_or(default.listed_timeout, |timeout| timeout.0),
+        attempts: raw.attempts.unwrap_or(default.attempts),
+        deadline: raw.deadline.map_or(default.deadline, |deadline| deadline.0),
+    };
+    if !(1..=10).contains(&settings.attempts) {
+        let problem = format!("{} is out of range", settings.attempts);
+        return Err(Mistake::new(
+            "guard.attempts",
+            problem,
+            "write a number from 1 to 10",
+        ));
+    }
+    if settings.deadline < settings.listed_timeout {
+        return Err(Mistake::new(
+            "guard.deadline",
+            format!(
+                "{:?} is shorter than `listed_timeout` ({:?})",
+                settings.deadline, settings.listed_timeout
+            ),
+            "make the deadline longer, or the time-out shorter",
+        ));
+    }
+    Ok(settings)
+}
+
+fn guests(raw: BTreeMap<String, RawGuest>) -> Result<BTreeMap<String, Guest>, Mistake> {
+    raw.into_iter()
+        .map(|(vm, RawGuest { ssh, sudo })| {
+            let key = || format!("guests.{}", text::display(&vm, 80));
+            if vm.trim().is_empty() {
+                return Err(Mistake::new(
+                    key(),
+                    "a VM's name is empty",
+                    "write the VM's name",
+                ));
+            }
+            // A leading dash would be an option of the ssh client.
+            if ssh.is_empty()
+                || ssh.starts_with('-')
+                || ssh.contains(|c: char| c.is_whitespace() || c.is_control())
+            {
+                let key = format!("{}.ssh", key());
+                return Err(Mistake::new(
+                    key,
+                    "is no SSH destination",
+                    "write \"user@host\" or \"host\"",
+                ));
+            }
+            Ok((vm, Guest { ssh, sudo }))
+        })
+        .collect()
+}

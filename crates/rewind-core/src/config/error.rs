@@ -1,0 +1,115 @@
+//! What can be wrong with a configuration file.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+/// Why there is no configuration. Every message names the file and the fix; none contains a secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No file was named.
+    #[error(
+        "no configuration file is named: set {} to its path, or give --config FILE",
+        super::CONFIG_ENV
+    )]
+    NotNamed,
+    /// The file does not exist.
+    #[error(
+        "{}: there is no such file: create it (`install -m 600 config.example.json config.json`), or correct {} or --config",
+        file.display(),
+        super::CONFIG_ENV
+    )]
+    Missing {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The file exists and cannot be read.
+    #[error("{}: cannot be read: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file has a mistake.
+    #[error("{}{}: {}{problem}{}", file.display(), Position(*position), Key(key.as_deref()), Fix(fix.as_deref()))]
+    Invalid {
+        /// The file.
+        file: PathBuf,
+        /// Line and column, both from 1, where the mistake has a place in the text.
+        position: Option<(usize, usize)>,
+        /// The key, as a path such as `guard.deadline`.
+        key: Option<String>,
+        /// What is wrong.
+        problem: String,
+        /// What to write instead.
+        fix: Option<String>,
+    },
+}
+
+struct Position(Option<(usize, usize)>);
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((line, column)) => write!(f, ":{line}:{column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Key<'a>(Option<&'a str>);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(key) => write!(f, "`{key}`: "),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Fix<'a>(Option<&'a str>);
+
+impl fmt::Display for Fix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(fix) => write!(f, ": {fix}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A mistake that shows once the whole file is read.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    pub(super) key: String,
+    pub(super) problem: String,
+    pub(super) fix: String,
+}
+
+impl Mistake {
+    pub(super) fn new(
+        key: impl Into<String>,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            key: key.into(),
+            problem: problem.into(),
+            fix: fix.into(),
+        }
+    }
+
+    pub(super) fn in_file(self, file: &Path) -> ConfigError {
+        ConfigError::Invalid {
+            file: file.to_owned(),
+            position: None,
+            key: Some(self.key),
+            problem: self.problem,
+            fix: Some(self.fix),
+        }
+    }
+}

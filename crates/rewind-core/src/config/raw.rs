@@ -1,0 +1,140 @@
+//! The configuration file as it is written, before its values are checked.
+
+use std::{collections::BTreeMap, fmt, path::Path};
+
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer, de};
+
+use super::{Confirmation, FirstUse, Previews, error::ConfigError};
+use crate::{duration::WithUnit, hint, text};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Raw {
+    pub(super) zerto_url: Option<String>,
+    pub(super) username: Option<String>,
+    pub(super) password: Option<Secret>,
+    pub(super) verify_tls: Option<bool>,
+    pub(super) client_id: Option<String>,
+    pub(super) client_secret: Option<Secret>,
+    pub(super) ca_file: Option<String>,
+    pub(super) tls_fingerprint: Option<String>,
+    pub(super) tls_first_use: Option<FirstUse>,
+    pub(super) agent: Option<String>,
+    pub(super) catalog: Option<String>,
+    pub(super) state_dir: Option<String>,
+    pub(super) recover_dir: Option<String>,
+    pub(super) guard: Option<RawGuard>,
+    pub(super) confirmation: Option<Confirmation>,
+    pub(super) previews: Option<Previews>,
+    pub(super) guests: Option<BTreeMap<String, RawGuest>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGuard {
+    pub(super) listed_timeout: Option<WithUnit>,
+    pub(super) attempts: Option<u32>,
+    pub(super) deadline: Option<WithUnit>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGuest {
+    pub(super) ssh: String,
+    #[serde(default)]
+    pub(super) sudo: bool,
+}
+
+/// A string that no error shows, whatever stands in its place.
+#[derive(Debug)]
+pub(super) struct Secret(pub(super) SecretString);
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Secret, E> {
+                Ok(Secret(SecretString::from(text)))
+            }
+
+            // The default ones quote the value.
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Secret, E> {
+                Err(E::custom(NOT_A_STRING))
+            }
+
+            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Secret, E> {
+                Err(E::custom(NOT_A_STRING))
+            }
+
+            fn visit_u64<E: de::Error>(self, _: u64) -> Result<Secret, E> {
+                Err(E::custom(NOT_A_STRING))
+            }
+
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Secret, E> {
+                Err(E::custom(NOT_A_STRING))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+const NOT_A_STRING: &str = "not a string";
+
+/// What a value looks like, for keys whose type is easily mistaken.
+fn example(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "zerto_url" => "write the ZVM's address in quotes: \"https://zvm.example.com\"",
+        "username" | "password" | "client_id" | "client_secret" | "ca_file" | "tls_fingerprint"
+        | "agent" | "catalog" | "state_dir" | "recover_dir" => "write it in double quotes",
+        "verify_tls" => "write true or false, without quotes",
+        "guard" => "write { \"listed_timeout\": \"60s\", \"attempts\": 3, \"deadline\": \"4m\" }",
+        "guard.attempts" => "write a number, without quotes",
+        _ if key.starts_with("guests") => {
+            "write { \"VM\": { \"ssh\": \"user@host\", \"sudo\": false } }"
+        }
+        _ => return None,
+    })
+}
+
+pub(super) fn parse(text: &str, file: &Path) -> Result<Raw, ConfigError> {
+    let invalid = |key: Option<String>, error: &serde_json::Error| {
+        let message = error.to_string();
+        let message = match message.rsplit_once(" at line ") {
+            Some((message, _)) => message,
+            None => &message,
+        };
+        let hint = hint::of_serde(message);
+        let unknown_key = hint.problem.starts_with("unknown key");
+        let shown = key
+            .filter(|_| !error.is_syntax() && !error.is_eof() && !unknown_key)
+            .map(|key| text::display(&key, 100));
+        let fix = hint
+            .fix
+            .or_else(|| shown.as_deref().and_then(example).map(str::to_owned));
+        ConfigError::Invalid {
+            file: file.to_owned(),
+            position: Some((error.line(), error.column())),
+            key: shown,
+            problem: hint.problem,
+            fix,
+        }
+    };
+    // Editors on Windows write a byte order mark.
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let mut json = serde_json::Deserializer::from_str(text);
+    let raw: Raw = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let key = Some(error.path().to_string()).filter(|key| key != ".");
+        invalid(key, error.inner())
+    })?;
+    json.end().map_err(|error| invalid(None, &error))?;
+    Ok(raw)
+}

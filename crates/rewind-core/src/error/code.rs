@@ -1,0 +1,139 @@
+//! The stable codes: one table, from which the enum, the docs and the exit codes come.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+macro_rules! codes {
+    ($($variant:ident $name:literal exit $exit:literal: $meaning:literal next $next:literal;)+) => {
+        /// Why a call failed: a stable name (snake_case on the wire). `docs/errors.md` is made from this table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+        #[non_exhaustive]
+        pub enum ErrorCode {
+            $(#[doc = $meaning] #[serde(rename = $name)] $variant,)+
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of the docs.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// What it means, in one line.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)+ }
+            }
+
+            /// What to do about it, where the case itself says nothing better.
+            pub const fn next(self) -> &'static str {
+                match self { $(Self::$variant => $next,)+ }
+            }
+
+            /// The exit code of the CLI: 1 failed, 2 usage or configuration, 3 refused, 4 not found or ambiguous,
+            /// 5 ZVM unreachable or login refused, 130 interrupted.
+            pub const fn exit_code(self) -> u8 {
+                match self { $(Self::$variant => $exit,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    VmNotFound "vm_not_found" exit 4:
+        "No VM has this identifier, name, hostname or address."
+        next "Check the name, or give the VM's identifier as the ZVM shows it.";
+    VmAmbiguous "vm_ambiguous" exit 4:
+        "Two or more VMs match."
+        next "Give the identifier of the one that is meant.";
+    VmNotProtected "vm_not_protected" exit 4:
+        "The VM exists, but no VPG protects it."
+        next "Add the VM to a VPG, wait for the initial sync, and try again. Until then no change of it can be guarded.";
+    ProtectedSiteIsCloud "protected_site_is_cloud" exit 1:
+        "The protected site is AWS or Azure, where no tagged checkpoint can be inserted."
+        next "Configure the ZVM of a protected vSphere site instead; a VM that is protected in a cloud can't be guarded.";
+    VpgNotReady "vpg_not_ready" exit 1:
+        "A VPG that protects the VM is in a state in which its journal takes no new checkpoints."
+        next "Bring the VPG back to a state in which it meets its SLA (resume it, wait for the sync), then try again. Don't make the change meanwhile.";
+    InsertRefused "insert_refused" exit 1:
+        "The ZVM refused a tagged checkpoint."
+        next "Read the ZVM's reason, put it right, and guard again. Don't make the change meanwhile.";
+    NotListed "not_listed" exit 1:
+        "A tagged checkpoint was inserted and did not appear in the journal in time."
+        next "Look at the VPG's state and its journal, then guard again. Don't make the change meanwhile.";
+    CheckpointGone "checkpoint_gone" exit 4:
+        "The checkpoint is not, or no longer, in the journal."
+        next "List the VM's checkpoints and choose one that is still there.";
+    CheckpointAmbiguous "checkpoint_ambiguous" exit 4:
+        "Several VPGs have a checkpoint of this id."
+        next "Name the VPG.";
+    PathNotFound "path_not_found" exit 4:
+        "The path is not on the VM's disks as of this checkpoint."
+        next "Check the path (Linux names are case-sensitive), or choose a checkpoint from before the file was deleted.";
+    PathAmbiguous "path_ambiguous" exit 4:
+        "The path is on several of the VM's partitions."
+        next "Give one of the candidates as the path: it names the partition.";
+    FlrBusy "flr_busy" exit 1:
+        "Another file-level restore session is open on this VM."
+        next "Wait until it is unmounted, or have its owner unmount it; a session that is not ours is never touched.";
+    FlrFailed "flr_failed" exit 1:
+        "The checkpoint could not be mounted for file-level restore."
+        next "Read the ZVM's reason; try again or choose another checkpoint.";
+    ConfirmationRequired "confirmation_required" exit 3:
+        "A human has to agree before anything is mounted."
+        next "Show the message to a human, word for word; only when they agree, call again with the same arguments and `confirmed: true`.";
+    Declined "declined" exit 3:
+        "A human declined."
+        next "Do nothing; ask the human what they want instead.";
+    LoginRefused "login_refused" exit 5:
+        "The ZVM refused the login, or no login is tried because earlier ones were refused."
+        next "Check `username` and `password` (or `client_id` and `client_secret`) in the configuration. No further login is tried with the same ones: the account would be locked.";
+    NotPermitted "not_permitted" exit 1:
+        "The account lacks a permission on the ZVM."
+        next "Give the account the role that the call needs (an administrator of the ZVM does that).";
+    ZvmUnreachable "zvm_unreachable" exit 5:
+        "No answer from the ZVM."
+        next "Check `zerto_url`, the network and the ZVM, then try again. Nothing was changed by the call that failed.";
+    ZvmError "zvm_error" exit 1:
+        "The ZVM answered with an error, or with something that can't be read."
+        next "Check that `zerto_url` is a ZVM 10.x and read its message; try again once it is healthy.";
+    CertificateRefused "certificate_refused" exit 5:
+        "The ZVM's certificate was not accepted."
+        next "If the certificate was changed on purpose, put the new one in place (`ca_file`); if not, find out who answers at this address.";
+    Stopped "stopped" exit 3:
+        "Changes are stopped by a person."
+        next "Wait until the person who stopped them lifts it.";
+    Cancelled "cancelled" exit 130:
+        "The call was cancelled."
+        next "What had been done before is listed; call again if it is still wanted.";
+    DeadlinePassed "deadline_passed" exit 1:
+        "The call did not finish within its time limit."
+        next "What had been done is listed; try again, or raise `guard.deadline` in the configuration. Don't make the change meanwhile.";
+    InvalidArgument "invalid_argument" exit 2:
+        "An argument can't be used."
+        next "Correct the argument that the message names.";
+    NotDownloadable "not_downloadable" exit 1:
+        "File-level restore does not carry this item (a link, a device, …)."
+        next "Give the path of the file that is meant; a link's target has to be named itself.";
+    DestinationExists "destination_exists" exit 1:
+        "Something is already at the destination; it is never overwritten."
+        next "Name another destination, or move away what is there.";
+    DestinationUnusable "destination_unusable" exit 1:
+        "The destination can't be written (missing, no permission, full, or outside of the recovery folder)."
+        next "Name another destination, or make room and give permission.";
+    DownloadIncomplete "download_incomplete" exit 1:
+        "What arrived is not what the listing promised; nothing was kept."
+        next "Try again; if it happens again, look at the ZVM's health.";
+    Denied "denied" exit 3:
+        "The catalog does not allow this tool."
+        next "Don't call the tool; ask a human.";
+    CatalogUnusable "catalog_unusable" exit 2:
+        "The catalog has a mistake, so nothing can be decided by it."
+        next "Correct the catalog at the line that the message names.";
+    Configuration "configuration" exit 2:
+        "The configuration has a mistake."
+        next "Correct the configuration at the key that the message names.";
+    State "state" exit 1:
+        "The state folder can't be used."
+        next "Check that `state_dir` is a local folder that this user can write to, with room left.";
+}

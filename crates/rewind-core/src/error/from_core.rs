@@ -1,0 +1,25 @@
+//! The errors of the parts of this crate as the domain's.
+use super::{Error, ErrorCode};
+use crate::{config::ConfigError, lock::LockError, state::StateError};
+
+impl From<StateError> for Error {
+    fn from(error: StateError) -> Self {
+        Self::new(ErrorCode::State, error.to_string())
+    }
+}
+
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Self {
+        let code = match error {
+            LockError::Ending => ErrorCode::Cancelled,
+            _ => ErrorCode::State,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::new(ErrorCode::Configuration, error.to_string())
+    }
+}

@@ -1,0 +1,28 @@
+//! A client's error as one of the domain's.
+use super::{Error, ErrorCode};
+
+impl From<zvm_client::Error> for Error {
+    fn from(error: zvm_client::Error) -> Self {
+        use zvm_client::Error as Zvm;
+        let code = match &error {
+            Zvm::Unreachable { .. } => ErrorCode::ZvmUnreachable,
+            Zvm::Certificate { .. } => ErrorCode::CertificateRefused,
+            Zvm::LoginRefused { .. } | Zvm::LoginBlocked(_) => ErrorCode::LoginRefused,
+            Zvm::NotPermitted { .. } => ErrorCode::NotPermitted,
+            Zvm::Deadline { .. } => ErrorCode::DeadlinePassed,
+            Zvm::Config(_) => ErrorCode::Configuration,
+            _ => ErrorCode::ZvmError,
+        };
+        // The client has already bounded and cleaned what the ZVM said.
+        let mapped = Self::new(code, error.to_string());
+        match error {
+            Zvm::Unknown { .. } | Zvm::Deadline { unknown: true, .. } => mapped
+                .with_next("Look on the ZVM whether it happened before you try again."),
+            Zvm::LoginBlocked(zvm_client::LoginBlocked { retry_after: Some(_), .. }) => mapped
+                .with_next("Try again in a moment: nothing was refused."),
+            Zvm::ForeignHost { .. } => mapped
+                .with_next("Set `zerto_url` to the address that the ZVM itself uses, or find out why it sends downloads elsewhere."),
+            _ => mapped,
+        }
+    }
+}

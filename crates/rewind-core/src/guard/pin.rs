@@ -1,0 +1,238 @@
+//! The pin on one VPG: insert, and believe only the journal.
+//!
+//! Tagged inserts fired back to back at one VPG are silently dropped: POST answers 200, the task completes, and no checkpoint
+//! appears (measured on a 10.x ZVM). So inserts into a VPG go one after another, and one counts when its tag is listed.
+use super::stage::{Stage, Stages};
+use crate::{
+    Error, ErrorCode, checkpoints::around, clock::ZvmClock, config::GuardSettings,
+    protection::FoundVpg, tag::Tag, text,
+};
+use jiff::Timestamp;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use zvm_client::{Checkpoint, TaskState, Zvm};
+
+/// Until the first look; most inserts take longer.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY_LATER: Duration = Duration::from_secs(1);
+/// When looks become rarer.
+const LATER: Duration = Duration::from_secs(15);
+/// One look must not use up the time for all.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+/// The window before the insert: as narrow as whole seconds allow, and now and then wide, because the clock behind the
+/// checkpoints' times may not be the one that the ZVM tells.
+const NARROW: Duration = Duration::from_secs(5);
+const WIDE: Duration = Duration::from_secs(5 * 60);
+const WIDE_EVERY: u32 = 10;
+/// While the task runs the journal is looked at every so often: a task that hangs decides nothing.
+const JOURNAL_EVERY: u32 = 4;
+/// A task that the ZVM does not know: just created, or never to be known.
+const TASK_UNKNOWN_MAX: u32 = 3;
+/// Behind now: the clocks of the sites may differ.
+pub(super) const AHEAD: Duration = Duration::from_secs(10 * 60);
+
+/// What inserts one tag into one VPG.
+pub(super) struct Pinning<'a> {
+    pub zvm: &'a Zvm,
+    pub vpg: &'a FoundVpg,
+    pub tag: &'a Tag,
+    pub clock: ZvmClock,
+    pub settings: GuardSettings,
+    /// Of the whole guard.
+    pub deadline: Instant,
+    pub stages: &'a Stages,
+}
+
+/// A tag that is listed.
+pub(super) struct Pinned {
+    /// The earliest that carries the tag.
+    pub checkpoint: Checkpoint,
+    pub inserts: u32,
+}
+
+enum Look {
+    Listed(Checkpoint),
+    NotListed,
+    TaskFailed(String),
+}
+
+impl Pinning<'_> {
+    /// Inserts until the tag is listed. The caller holds the VPG's lock.
+    pub async fn insert_until_listed(&self) -> Result<Pinned, Error> {
+        let began = self.clock.now();
+        for attempt in 1..=self.settings.attempts.max(1) {
+            let until = self
+                .deadline
+                .min(Instant::now() + self.settings.listed_timeout);
+            let task = self.insert(attempt).await?;
+            match self.look_until(began, until, task).await? {
+                Look::Listed(checkpoint) => {
+                    return Ok(Pinned {
+                        checkpoint,
+                        inserts: attempt,
+                    });
+                }
+                Look::TaskFailed(reason) => return Err(self.refused(&reason)),
+                Look::NotListed if Instant::now() >= self.deadline => break,
+                Look::NotListed => {
+                    tracing::warn!(vpg = %self.vpg.name(), attempt, "the inserted tag was not listed")
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorCode::NotListed,
+            format!(
+                "the tag was inserted into VPG {} and did not appear in its journal",
+                self.vpg.name()
+            ),
+        ))
+    }
+
+    /// The task to follow; None where the answer was lost and only the journal can tell.
+    async fn insert(&self, attempt: u32) -> Result<Option<String>, Error> {
+        self.stages.enter(Stage::Inserting { attempt });
+        let result = self
+            .zvm
+            .insert_checkpoint(self.vpg.id(), &self.tag.to_string())
+            .await;
+        let task = match result {
+            Ok(task) => Some(task),
+            Err(
+                error @ (zvm_client::Error::Unknown { .. }
+                | zvm_client::Error::Deadline { unknown: true, .. }),
+            ) => {
+                tracing::warn!(vpg = %self.vpg.name(), %error, "the answer to an insert was lost; looking at the journal");
+                None
+            }
+            Err(
+                zvm_client::Error::Refused { message, .. }
+                | zvm_client::Error::NotFound { message, .. },
+            ) => {
+                return Err(self.refused(&message));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.stages.enter(Stage::Waiting {
+            attempt,
+            since: Instant::now(),
+        });
+        Ok(task)
+    }
+
+    /// Follows the task, and then the journal, until the tag is listed or the time is up. An error where the journal could
+    /// not be read in the end: then nothing may be inserted again.
+    async fn look_until(
+        &self,
+        began: Timestamp,
+        until: Instant,
+        mut task: Option<String>,
+    ) -> Result<Look, Error> {
+        let started = Instant::now();
+        let (mut looks, mut unknown) = (0, 0);
+        let mut failed = None;
+        loop {
+            sleep_until(next_look(started, looks).min(until)).await;
+            looks += 1;
+            let last = Instant::now() >= until;
+            let journal_only = looks % JOURNAL_EVERY == 0;
+            if let Some(id) = task.as_deref().filter(|_| !journal_only) {
+                match self.quick().task(id).await {
+                    Ok(Some(found)) => match found.state {
+                        TaskState::Running => {}
+                        TaskState::Completed => task = None,
+                        TaskState::Failed => {
+                            failed = Some(found.reason.unwrap_or_default());
+                            task = None;
+                        }
+                    },
+                    Ok(None) => {
+                        unknown += 1;
+                        if unknown == TASK_UNKNOWN_MAX {
+                            task = None;
+                        }
+                    }
+                    Err(error) if will_stay(&error) => return Err(error.into()),
+                    Err(error) => tracing::debug!(%error, "the task can't be asked for"),
+                }
+            }
+            if task.is_some() && unknown == 0 && !last && !journal_only {
+                continue;
+            }
+            let wide = last || failed.is_some() || looks % WIDE_EVERY == 0;
+            match self.listed(began, if wide { WIDE } else { NARROW }).await {
+                Ok(Some(checkpoint)) => return Ok(Look::Listed(checkpoint)),
+                Ok(None) => match failed {
+                    Some(reason) => return Ok(Look::TaskFailed(reason)),
+                    None if last => return Ok(Look::NotListed),
+                    None => {}
+                },
+                Err(error) if last || will_stay(&error) => return Err(error.into()),
+                Err(error) => tracing::debug!(%error, "the journal can't be read"),
+            }
+        }
+    }
+
+    /// The earliest checkpoint since the insert that carries the tag.
+    async fn listed(
+        &self,
+        began: Timestamp,
+        margin: Duration,
+    ) -> Result<Option<Checkpoint>, zvm_client::Error> {
+        let since = around(began, margin, Duration::ZERO).from;
+        let window = zvm_client::Window {
+            from: since,
+            to: around(self.clock.now(), Duration::ZERO, AHEAD).to,
+        };
+        let rows = self.quick().checkpoints(self.vpg.id(), window).await?;
+        Ok(rows.into_iter().find(|row| {
+            row.tag
+                .as_deref()
+                .is_some_and(|listed| self.tag.same_as(listed))
+        }))
+    }
+
+    /// A look is given time of its own, so that the last one, at the deadline, still happens.
+    fn quick(&self) -> Zvm {
+        self.zvm.by((Instant::now() + LOOK_TIMEOUT).into_std())
+    }
+
+    fn refused(&self, reason: &str) -> Error {
+        let reason = match text::display(reason, 500) {
+            reason if reason.is_empty() => "no reason given".to_owned(),
+            reason => reason,
+        };
+        Error::new(
+            ErrorCode::InsertRefused,
+            format!(
+                "the ZVM refused the tagged checkpoint in VPG {}: {reason}",
+                self.vpg.name()
+            ),
+        )
+    }
+}
+
+fn next_look(started: Instant, looks: u32) -> Instant {
+    if looks == 0 {
+        return started + FIRST_LOOK;
+    }
+    let every = if started.elapsed() < LATER {
+        LOOK_EVERY
+    } else {
+        LOOK_EVERY_LATER
+    };
+    Instant::now() + every
+}
+
+/// Whether asking again can't help.
+fn will_stay(error: &zvm_client::Error) -> bool {
+    use zvm_client::Error as E;
+    matches!(
+        error,
+        E::LoginRefused { .. }
+            | E::LoginBlocked(_)
+            | E::NotPermitted { .. }
+            | E::Certificate { .. }
+            | E::Config(_)
+    )
+}

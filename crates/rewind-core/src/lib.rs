@@ -1,0 +1,30 @@
+//! The domain of zerto-rewind: find, pin, guard, list, recover; what a tag says, which calls must be guarded, and what
+//! has to be remembered between processes. It knows neither MCP nor HTTP.
+
+pub mod catalog;
+pub mod config;
+pub mod duration;
+mod hint;
+pub mod lock;
+mod marker;
+pub mod state;
+pub mod tag;
+pub mod text;
+
+mod call;
+mod checkpoints;
+mod clock;
+mod error;
+mod guard;
+mod login_gate;
+mod protection;
+mod recovery;
+mod rewind;
+
+pub use call::{Call, Progress, ProgressUpdate, Transfer};
+pub use checkpoints::{CheckpointList, ListedCheckpoint};
+pub use error::{Done, Error, ErrorCode};
+pub use guard::{GuardDecision, GuardRequest, Pin, Receipt, ToolCall};
+pub use protection::{ProtectingVpg, Protection, VmCandidate};
+pub use recovery::{Destination, Patience, RecoverRequest, RecoveredFile, Recovery, Timing};
+pub use rewind::{RecoveryPlan, Rewind};

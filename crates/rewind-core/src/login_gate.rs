@@ -1,0 +1,79 @@
+//! The state's count of refused logins, as the client asks for it.
+use crate::state::{
+    LoginAttempt as Reserved, LoginBlocked as Blocked, LoginError, LoginOutcome, State,
+};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use zvm_client::{LoginAttempt, LoginBlocked, LoginGate};
+
+/// One per client, which has at most one login in flight.
+#[derive(Debug)]
+pub(crate) struct StateGate {
+    state: State,
+    /// The key under which the state remembers this ZVM.
+    zvm: String,
+    reserved: Mutex<Option<Reserved>>,
+}
+
+impl StateGate {
+    pub fn new(state: State, zvm: String) -> Self {
+        Self {
+            state,
+            zvm,
+            reserved: Mutex::new(None),
+        }
+    }
+
+    fn ended(&self, outcome: LoginOutcome) {
+        let reserved = self
+            .reserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(reserved) = reserved
+            && let Err(error) = self.state.login_ended(reserved, outcome)
+        {
+            tracing::warn!(%error, "the outcome of a login can't be remembered; it counts as a refused one");
+        }
+    }
+}
+
+impl LoginGate for StateGate {
+    fn permit(&self, attempt: &LoginAttempt<'_>) -> Result<(), LoginBlocked> {
+        let reserved = self
+            .state
+            .login_permitted(&self.zvm, attempt.account, attempt.secret)
+            .map_err(|error| LoginBlocked {
+                retry_after: retry_after(&error),
+                reason: error.to_string(),
+            })?;
+        *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
+        Ok(())
+    }
+
+    fn accepted(&self, _: &LoginAttempt<'_>) {
+        self.ended(LoginOutcome::Accepted);
+    }
+
+    fn refused(&self, _: &LoginAttempt<'_>) {
+        self.ended(LoginOutcome::Refused);
+    }
+
+    fn unanswered(&self, _: &LoginAttempt<'_>, sent: bool) {
+        self.ended(if sent {
+            LoginOutcome::Unknown
+        } else {
+            LoginOutcome::Unsent
+        });
+    }
+}
+
+/// Other processes are logging in right now: their outcome decides, and it comes soon.
+fn retry_after(error: &LoginError) -> Option<Duration> {
+    match error {
+        LoginError::Blocked(Blocked::Busy { retry_after }) => Some(*retry_after),
+        _ => None,
+    }
+}

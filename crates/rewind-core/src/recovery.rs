@@ -1,0 +1,126 @@
+//! FLR of a file or folder from a checkpoint, after a human has confirmed.
+mod contents;
+mod destination;
+mod download;
+mod fetch;
+mod orphans;
+mod path;
+mod plan;
+mod resolve;
+mod run;
+mod session;
+mod unpack;
+
+pub(crate) use orphans::clean_up_orphans;
+pub(crate) use plan::plan;
+pub(crate) use run::recover;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+
+/// `zerto_recover_file`.
+#[derive(Clone, Debug)]
+pub struct RecoverRequest {
+    /// Name, hostname, address or identifier of the VM.
+    pub vm: String,
+    /// POSIX, Windows, or the ZVM's own form.
+    pub path: String,
+    /// Id or tag.
+    pub checkpoint: String,
+    /// Name or identifier of the VPG whose checkpoint is meant.
+    pub vpg: Option<String>,
+    /// Where it lands.
+    pub destination: Destination,
+    /// Whether a human has confirmed exactly what the `confirmation_required` error said.
+    pub confirmed: bool,
+}
+
+/// Where it lands.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// From MCP: relative to `recover_dir`, cannot leave it. An existing folder, or a path that ends in `/`, gets the file under
+    /// its own name; any other path becomes the file or folder itself. None: `<vm>/<checkpoint>/<name>`.
+    InRecoverDir(Option<String>),
+    /// A person's choice at the CLI: any folder, made where it is missing.
+    Folder(PathBuf),
+}
+
+/// How long a recovery waits for the ZVM.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Until a checkpoint is mounted; real mounts take tens of seconds (default 10 min).
+    pub mount: Duration,
+    /// Until a session that was asked for is listed (default 30 s).
+    pub appear: Duration,
+    /// Until a session that is being unmounted is gone (default 90 s).
+    pub unmount: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            mount: Duration::from_secs(10 * 60),
+            appear: Duration::from_secs(30),
+            unmount: Duration::from_secs(90),
+        }
+    }
+}
+
+/// A file or folder that is complete at its destination.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Recovery {
+    /// The name that the ZVM reports.
+    pub vm: String,
+    /// Name of the VPG.
+    pub vpg: String,
+    /// Id of the checkpoint.
+    pub checkpoint: String,
+    /// ISO 8601, UTC, the ZVM's clock.
+    pub checkpoint_time: String,
+    /// The checkpoint's tag, if it has one.
+    pub tag: Option<String>,
+    /// The ZVM's path: it names the partition.
+    pub guest_path: String,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// Where it is on this host.
+    pub local_path: String,
+    /// Of all files together.
+    pub bytes: u64,
+    /// One for a file; every file of a folder, by relative path.
+    pub files: Vec<RecoveredFile>,
+    /// Members that FLR does not carry (links) or that were left out, with the reason.
+    pub skipped: Vec<String>,
+    /// What else there is to know, such as a session that is not unmounted yet.
+    pub notes: Vec<String>,
+    /// Seconds spent in each step.
+    pub timing: Timing,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RecoveredFile {
+    /// Relative to the folder; of a single file, its name.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content, hexadecimal.
+    pub sha256: String,
+}
+
+/// Seconds spent in each step.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Timing {
+    /// Finding the VM and the checkpoint.
+    pub find: f64,
+    /// Until the checkpoint was mounted.
+    pub mount: f64,
+    /// Finding the path on the mounted disks.
+    pub resolve: f64,
+    /// Downloading, checking and placing.
+    pub download: f64,
+    /// Until the session was gone.
+    pub unmount: f64,
+    /// All of it.
+    pub total: f64,
+}

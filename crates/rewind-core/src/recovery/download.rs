@@ -1,0 +1,218 @@
+//! Brings a file or folder from a mounted session to its place, complete or not at all.
+use super::{
+    RecoveredFile,
+    contents::Contents,
+    destination::{Place, TEMPORARY, free_bytes, make_private, unusable},
+    fetch::{Fetched, fetch, incomplete, temporary},
+    resolve::name_of,
+    unpack::{self, Limits, Unpacked},
+};
+use crate::{Error, ErrorCode};
+use std::{path::PathBuf, sync::atomic::AtomicU64};
+use tempfile::{NamedTempFile, TempDir};
+use zvm_client::{FlrSessionId, PathItem, Zvm};
+
+/// A zip may be larger than what is in it, by little.
+const ZIP_OVERHEAD: u64 = 64 * 1024;
+const FOLDER_LIMITS: Limits = Limits {
+    members: 200_000,
+    bytes: 1 << 40,
+};
+/// What must stay free on the destination's file system.
+const RESERVE: u64 = 64 * 1024 * 1024;
+
+/// What arrived and where it is.
+pub(super) struct Recovered {
+    pub local: PathBuf,
+    pub files: Vec<RecoveredFile>,
+    pub skipped: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// An item of a mounted session.
+pub(super) struct Downloading<'a> {
+    pub zvm: &'a Zvm,
+    pub session: &'a FlrSessionId,
+    pub item: &'a PathItem,
+    /// Bytes of the download that is running.
+    pub arrived: &'a AtomicU64,
+}
+
+impl Downloading<'_> {
+    /// `contents` is what the ZVM lists below a folder; a file has none.
+    pub async fn to(
+        &self,
+        place: &mut Place,
+        contents: Option<&Contents>,
+    ) -> Result<Recovered, Error> {
+        match contents {
+            None => self.file(place).await,
+            Some(contents) => self.folder(place, contents).await,
+        }
+    }
+
+    async fn fetch(&self, place: &Place, at_most: Option<u64>) -> Result<Fetched, Error> {
+        let path = &self.item.path;
+        fetch(
+            self.zvm,
+            self.session,
+            path,
+            place.folder(),
+            at_most,
+            self.arrived,
+        )
+        .await
+    }
+
+    async fn file(&self, place: &mut Place) -> Result<Recovered, Error> {
+        let (file, bytes, sha256) = match self.file_once(place).await {
+            Err(error) if worth_another_try(&error) => self.file_once(place).await?,
+            result => result?,
+        };
+        let local = place.keep_file(file)?;
+        let path = name_of(self.item).to_owned();
+        let files = vec![RecoveredFile {
+            path,
+            bytes,
+            sha256,
+        }];
+        Ok(Recovered {
+            local,
+            files,
+            skipped: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// The file of the listed size, as it is or as the only member of a zip.
+    async fn file_once(&self, place: &Place) -> Result<(NamedTempFile, u64, String), Error> {
+        let (size, name) = (self.item.size, name_of(self.item).to_owned());
+        let at_most = size.map(|size| {
+            size.saturating_add(size / 1_000)
+                .saturating_add(ZIP_OVERHEAD)
+        });
+        let mut fetched = self.fetch(place, at_most).await?;
+        if size == Some(fetched.bytes) {
+            return Ok((fetched.file, fetched.bytes, fetched.sha256));
+        }
+        // Without a size only a name that says so makes it an archive: the file itself may be a zip.
+        let named_zip = fetched
+            .file_name
+            .as_deref()
+            .is_some_and(|given| given.ends_with(".zip") && given != name);
+        if (size.is_some() || named_zip) && fetched.is_zip() {
+            let mut out = temporary(place.folder())?;
+            let unpacked = blocking(move || {
+                let path = out.path().to_owned();
+                let unpacked = unpack::single(
+                    fetched.file.as_file(),
+                    &name,
+                    size,
+                    out.as_file_mut(),
+                    &path,
+                )?;
+                out.as_file()
+                    .sync_all()
+                    .map_err(|error| unusable(&path, &error))?;
+                Ok(unpacked.map(|(bytes, sha256)| (out, bytes, sha256)))
+            });
+            return unpacked.await?.ok_or_else(|| {
+                incomplete("an archive arrived that does not hold this one file as it is listed")
+            });
+        }
+        match size {
+            None => Ok((fetched.file, fetched.bytes, fetched.sha256)),
+            Some(size) => Err(incomplete(format!(
+                "{} bytes arrived, the listing says {size}",
+                fetched.bytes
+            ))),
+        }
+    }
+
+    async fn folder(&self, place: &mut Place, contents: &Contents) -> Result<Recovered, Error> {
+        let (folder, unpacked) = match self.folder_once(place, contents).await {
+            Err(error) if worth_another_try(&error) => self.folder_once(place, contents).await?,
+            result => result?,
+        };
+        let local = place.keep_folder(folder)?;
+        let mut skipped = contents.not_carried.clone();
+        skipped.extend(unpacked.skipped);
+        let unchecked =
+            "The folder is too large to list: whether everything arrived was not checked.";
+        let notes = contents
+            .partial
+            .then(|| unchecked.to_owned())
+            .into_iter()
+            .collect();
+        Ok(Recovered {
+            local,
+            files: unpacked.files,
+            skipped,
+            notes,
+        })
+    }
+
+    async fn folder_once(
+        &self,
+        place: &Place,
+        contents: &Contents,
+    ) -> Result<(TempDir, Unpacked), Error> {
+        let room = free_bytes(place.folder()).map_or(u64::MAX, |free| free.saturating_sub(RESERVE));
+        let mut fetched = self
+            .fetch(place, Some(room.min(FOLDER_LIMITS.bytes)))
+            .await?;
+        if !fetched.is_zip() {
+            return Err(incomplete("what arrived for the folder is no archive"));
+        }
+        let room = free_bytes(place.folder()).map_or(u64::MAX, |free| free.saturating_sub(RESERVE));
+        let limits = Limits {
+            bytes: room.min(FOLDER_LIMITS.bytes),
+            ..FOLDER_LIMITS
+        };
+        let (beside, path, top) = (
+            place.folder().to_owned(),
+            self.item.path.clone(),
+            contents.top.clone(),
+        );
+        let (folder, unpacked) = blocking(move || {
+            let folder = tempfile::Builder::new()
+                .prefix(TEMPORARY)
+                .tempdir_in(&beside)
+                .map_err(|error| unusable(&beside, &error))?;
+            make_private(folder.path()).map_err(|error| unusable(folder.path(), &error))?;
+            let unpacked =
+                unpack::folder(fetched.file.as_file(), folder.path(), &path, &top, limits)?;
+            Ok((folder, unpacked))
+        })
+        .await?;
+        let missing = contents.missing(&unpacked.files);
+        if let Some(first) = missing.first() {
+            return Err(incomplete(format!(
+                "{} of the listed files did not arrive as they are listed, among them {first}",
+                missing.len()
+            )));
+        }
+        Ok((folder, unpacked))
+    }
+}
+
+/// A download that broke off is tried once more, with a URL of its own.
+fn worth_another_try(error: &Error) -> bool {
+    let broke_off = matches!(
+        error.code,
+        ErrorCode::DownloadIncomplete | ErrorCode::ZvmUnreachable
+    );
+    if broke_off {
+        tracing::warn!(%error, "the download is tried again");
+    }
+    broke_off
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(_) => Err(Error::new(ErrorCode::Cancelled, "the program is ending")),
+    }
+}

@@ -1,0 +1,150 @@
+//! A path inside a guest, as people and agents write it.
+use crate::{Error, ErrorCode, text};
+
+/// Linux's longest path, in bytes.
+const PATH_MAX_LEN: usize = 4096;
+
+/// A path that was checked: every component is a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GuestPath {
+    /// `/etc/hosts`: on whichever partition it lies.
+    Posix(Vec<String>),
+    /// `C:\Users\x`: on an NTFS or FAT partition. Which one has the drive letter is not known to the ZVM.
+    Windows(Vec<String>),
+    /// The ZVM's own form, `partition#0 Ext4/etc/hosts`: it begins with the path of a partition, whatever that looks like.
+    Partition(Vec<String>),
+}
+
+impl GuestPath {
+    pub fn parse(path: &str) -> Result<Self, Error> {
+        if path.trim().is_empty() {
+            return invalid("is empty");
+        }
+        if path.len() > PATH_MAX_LEN {
+            return invalid("is longer than 4096 bytes");
+        }
+        if path.contains('\0') {
+            return invalid("contains a NUL character");
+        }
+        if let Some(rest) = after_drive(path) {
+            if !rest.starts_with(['\\', '/']) {
+                return invalid("is relative to a drive: write it as C:\\folder\\file");
+            }
+            return Ok(Self::Windows(components(rest, &['\\', '/'])?));
+        }
+        if path.starts_with('\\') {
+            return invalid("begins with a backslash: write it as C:\\folder\\file");
+        }
+        let components = components(path, &['/'])?;
+        Ok(if path.starts_with('/') {
+            Self::Posix(components)
+        } else {
+            Self::Partition(components)
+        })
+    }
+
+    /// The name of the file or folder.
+    pub fn name(&self) -> &str {
+        let (Self::Posix(components) | Self::Windows(components) | Self::Partition(components)) =
+            self;
+        components.last().map_or("", String::as_str)
+    }
+}
+
+/// As a person reads it.
+impl std::fmt::Display for GuestPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = match self {
+            Self::Posix(components) => format!("/{}", components.join("/")),
+            Self::Windows(components) => format!("?:\\{}", components.join("\\")),
+            Self::Partition(components) => components.join("/"),
+        };
+        f.write_str(&text::display(&shown, PATH_MAX_LEN))
+    }
+}
+
+fn after_drive(path: &str) -> Option<&str> {
+    let mut chars = path.chars();
+    let drive = chars.next()?;
+    (drive.is_ascii_alphabetic() && chars.next() == Some(':')).then_some(chars.as_str())
+}
+
+fn components(path: &str, separators: &[char]) -> Result<Vec<String>, Error> {
+    let components: Vec<String> = path
+        .split(separators)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if components.iter().any(|name| name == "." || name == "..") {
+        return invalid("contains `.` or `..`");
+    }
+    if components.is_empty() {
+        return invalid("names a whole disk: name a file or a folder on it");
+    }
+    Ok(components)
+}
+
+fn invalid<T>(problem: &str) -> Result<T, Error> {
+    Err(Error::new(ErrorCode::InvalidArgument, format!("`path` {problem}"))
+        .with_next("Give the whole path of a file or folder in the guest, such as /etc/hosts or C:\\folder\\file."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn the_three_forms_are_told_apart() {
+        for (path, parsed) in [
+            ("/etc/hosts", GuestPath::Posix(names(&["etc", "hosts"]))),
+            ("//etc///nginx/", GuestPath::Posix(names(&["etc", "nginx"]))),
+            (
+                "/srv/a\\b \"c\" ü",
+                GuestPath::Posix(names(&["srv", "a\\b \"c\" ü"])),
+            ),
+            (
+                "C:\\Users\\x y\\f.txt",
+                GuestPath::Windows(names(&["Users", "x y", "f.txt"])),
+            ),
+            ("d:/data/f", GuestPath::Windows(names(&["data", "f"]))),
+            (
+                "partition#0 Ext4/etc/hosts",
+                GuestPath::Partition(names(&["partition#0 Ext4", "etc", "hosts"])),
+            ),
+        ] {
+            assert_eq!(GuestPath::parse(path).unwrap(), parsed, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_of_a_file_is_refused() {
+        let long = format!("/{}", "x".repeat(10_000));
+        for path in [
+            "",
+            "  ",
+            "/",
+            "///",
+            "C:",
+            "C:\\",
+            "C:file",
+            "\\\\server\\share",
+            "/etc/../shadow",
+            "/etc/./hosts",
+            "..",
+            "C:\\..\\x",
+            "partition#0 Ext4/../x",
+            "/etc/ho\0sts",
+            &long,
+        ] {
+            assert_eq!(
+                GuestPath::parse(path).unwrap_err().code,
+                ErrorCode::InvalidArgument,
+                "{path:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The steps of a recovery, once a human has confirmed.
+use super::{
+    RecoverRequest, Recovery, Timing,
+    contents::Contents,
+    destination::Place,
+    download::{Downloading, Recovered},
+    orphans::make_way,
+    plan::{Planned, make},
+    resolve::{Mounted, Resolved, name_of, resolve},
+    session::{Mount, Session, mounted},
+};
+use crate::{
+    Call, Error, ErrorCode,
+    call::{Doing, Transfer, Watch},
+    rewind::Core,
+    text,
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
+use zvm_client::{FlrSessionId, PathItem, PathKind};
+
+/// A caller that cancelled is not kept waiting for the ZVM.
+const CLOSE_AFTER_CANCEL: Duration = Duration::from_secs(15);
+
+pub(crate) async fn recover(
+    core: &Arc<Core>,
+    request: &RecoverRequest,
+    call: &Call,
+) -> Result<Recovery, Error> {
+    let watch = call.watch();
+    let mut timing = Timing::default();
+    let planned = watch
+        .during(
+            || "finding the VM and the checkpoint".to_owned(),
+            make(core, request),
+        )
+        .await?;
+    if !request.confirmed {
+        return Err(Error::new(
+            ErrorCode::ConfirmationRequired,
+            planned.plan.summary,
+        ));
+    }
+    timing.find = watch.seconds();
+
+    let busy = || {
+        format!(
+            "making sure that no other session is open on {}",
+            planned.plan.vm
+        )
+    };
+    watch
+        .during(busy, make_way(core, &planned.found.vm_identifier))
+        .await?;
+    let place = planned.target.clone().prepare()?;
+    let mounting = || format!("mounting checkpoint {}", planned.plan.checkpoint);
+    let mount = Mount::of(&planned.found, &planned.chosen);
+    let mut session = Session::begin(core, mount);
+    let result = match watch.during(mounting, session.opened()).await {
+        Ok(id) => with_session(core, &planned, place, &id, &watch, &mut timing).await,
+        Err(error) => Err(error),
+    };
+
+    let began = Instant::now();
+    let cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
+    let closed = if cancelled {
+        timeout(CLOSE_AFTER_CANCEL, session.close())
+            .await
+            .unwrap_or(false)
+    } else {
+        let unmounting = || "unmounting the checkpoint".to_owned();
+        // A cancellation from here on comes too late to change anything but the waiting.
+        watch
+            .during(unmounting, async { Ok(session.close().await) })
+            .await
+            .unwrap_or(false)
+    };
+    timing.unmount = began.elapsed().as_secs_f64();
+    timing.total = watch.seconds();
+
+    let (item, mut recovered) = result.map_err(|error| error.with_done(session.done(closed)))?;
+    if !closed {
+        recovered.notes.push(
+            "The FLR session is not unmounted yet; it is unmounted before the next recovery or at the next start."
+                .to_owned(),
+        );
+    }
+    Ok(Recovery {
+        vm: planned.plan.vm,
+        vpg: planned.plan.vpg,
+        checkpoint: planned.plan.checkpoint,
+        checkpoint_time: planned.plan.checkpoint_time,
+        tag: planned.plan.tag,
+        guest_path: text::display(&item.path, 4096),
+        is_folder: item.kind == PathKind::Folder,
+        local_path: recovered.local.to_string_lossy().into_owned(),
+        bytes: recovered.files.iter().map(|file| file.bytes).sum(),
+        files: recovered.files,
+        skipped: recovered.skipped,
+        notes: recovered.notes,
+        timing,
+    })
+}
+
+async fn with_session(
+    core: &Core,
+    planned: &Planned,
+    mut place: Place,
+    session: &FlrSessionId,
+    watch: &Watch<'_>,
+    timing: &mut Timing,
+) -> Result<(PathItem, Recovered), Error> {
+    let mounting = || {
+        format!(
+            "waiting until checkpoint {} is mounted",
+            planned.plan.checkpoint
+        )
+    };
+    watch.during(mounting, mounted(core, session)).await?;
+    timing.mount = watch.seconds() - timing.find;
+
+    let began = Instant::now();
+    let folders = Mounted::new(&core.zvm, session);
+    let resolving = || format!("looking for {}", planned.plan.path);
+    let Resolved { item, note } = watch
+        .during(resolving, resolve(&folders, &planned.path))
+        .await?;
+    let contents = match item.kind {
+        PathKind::Folder => Some(
+            watch
+                .during(resolving, Contents::of(&folders, &item))
+                .await?,
+        ),
+        _ => None,
+    };
+    timing.resolve = began.elapsed().as_secs_f64();
+    if !item.downloadable {
+        let reason = item.reason.as_deref().map_or_else(
+            || "no reason given".to_owned(),
+            |why| text::display(why, 300),
+        );
+        return Err(Error::new(
+            ErrorCode::NotDownloadable,
+            format!(
+                "{} can't be downloaded: {reason}",
+                text::display(&item.path, 1_000)
+            ),
+        ));
+    }
+
+    let began = Instant::now();
+    let arrived = AtomicU64::new(0);
+    let downloading = || downloading(&item, arrived.load(Ordering::Relaxed));
+    let downloading_item = Downloading {
+        zvm: &core.zvm,
+        session,
+        item: &item,
+        arrived: &arrived,
+    };
+    let arriving = downloading_item.to(&mut place, contents.as_ref());
+    let mut recovered = watch.during(downloading, arriving).await?;
+    recovered.notes.extend(note);
+    timing.download = began.elapsed().as_secs_f64();
+    Ok((item, recovered))
+}
+
+fn downloading(item: &PathItem, bytes: u64) -> Doing {
+    let name = text::display(name_of(item), 100);
+    let message = match item.size.filter(|_| item.kind != PathKind::Folder) {
+        Some(size) => format!("downloading {name}: {bytes} of {size} bytes"),
+        None => format!("downloading {name}: {bytes} bytes"),
+    };
+    Doing {
+        message,
+        transfer: Some(Transfer {
+            bytes,
+            total: item.size,
+        }),
+    }
+}

@@ -1,0 +1,300 @@
+//! The facade: everything that the MCP server and the CLI do, they do through this.
+use crate::{
+    Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Protection,
+    Receipt, RecoverRequest, Recovery, ToolCall,
+    catalog::Catalog,
+    checkpoints,
+    config::{self, Config, Confirmation, FirstUse},
+    guard,
+    lock::Locks,
+    login_gate::StateGate,
+    protection, recovery,
+    state::{State, StateError},
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use zvm_client::{Timeouts, TlsTrust, Zvm, ZvmConfig};
+
+/// One configured ZVM with its state. Cheap to clone. Opening it sends nothing and does not open the state database.
+#[derive(Clone, Debug)]
+pub struct Rewind {
+    core: Arc<Core>,
+}
+
+/// What `recover` would do, precisely enough for a human to agree to it.
+#[derive(Clone, Debug)]
+pub struct RecoveryPlan {
+    /// The text that a human has to agree to.
+    pub summary: String,
+    /// Name of the VM.
+    pub vm: String,
+    /// Name of the VPG.
+    pub vpg: String,
+    /// Id of the checkpoint.
+    pub checkpoint: String,
+    /// ISO 8601, UTC, the ZVM's clock.
+    pub checkpoint_time: String,
+    /// Its tag, if it has one.
+    pub tag: Option<String>,
+    /// The path in the guest.
+    pub path: String,
+    /// Where it would land on this host.
+    pub destination: String,
+}
+
+/// What the operations share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub config: Config,
+    pub zvm: Zvm,
+    pub state: State,
+    pub locks: Locks,
+    pub patience: Patience,
+    /// FLR sessions of this process that could not be closed: closed at the next occasion.
+    pub abandoned: Mutex<Vec<crate::state::SessionId>>,
+}
+
+impl Rewind {
+    /// For one configuration.
+    ///
+    /// # Errors
+    /// `configuration`: it can never work.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        Self::with_patience(config, Patience::default())
+    }
+
+    /// As [`new`](Self::new), for recoveries that wait for other times than usual.
+    ///
+    /// # Errors
+    /// `configuration`: it can never work.
+    pub fn with_patience(config: Config, patience: Patience) -> Result<Self, Error> {
+        let state = State::new(&config.state_dir);
+        let zvm = Zvm::new(
+            zvm_config(&config)?,
+            Arc::new(StateGate::new(state.clone(), config.zvm())),
+        )?;
+        let locks = Locks::new(&config.state_dir);
+        let core = Core {
+            config,
+            zvm,
+            state,
+            locks,
+            patience,
+            abandoned: Mutex::default(),
+        };
+        Ok(Self {
+            core: Arc::new(core),
+        })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.core.config
+    }
+
+    /// The catalog as its file is now; an empty one where none is configured.
+    ///
+    /// # Errors
+    /// `catalog_unusable`, with every mistake and its line.
+    pub async fn catalog(&self) -> Result<Catalog, Error> {
+        self.core.catalog().await
+    }
+
+    /// Exactly one VM and every VPG that protects it.
+    ///
+    /// # Errors
+    /// `vm_not_found`, `vm_ambiguous`, `vm_not_protected`, and those of the ZVM.
+    pub async fn find(&self, vm: &str, call: &Call) -> Result<Protection, Error> {
+        let found = call
+            .watch()
+            .during(
+                || format!("looking for {}", shown(vm)),
+                protection::find(&self.core.zvm, vm),
+            )
+            .await?;
+        Ok(found.protection())
+    }
+
+    /// Pins every VPG that protects the VM, or fails.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find); `protected_site_is_cloud`, `vpg_not_ready`, `insert_refused`, `not_listed`, `cancelled`,
+    /// `deadline_passed`, with what was done.
+    pub async fn guard(&self, request: GuardRequest, call: &Call) -> Result<Receipt, Error> {
+        guard::guard(&self.core, request, call).await
+    }
+
+    /// Pins the VMs that a tool call is about to change, if the catalog lists the tool.
+    ///
+    /// # Errors
+    /// `denied`, `catalog_unusable`, `invalid_argument` where no VM or another one than `vm` is found, and those of
+    /// [`guard`](Self::guard).
+    pub async fn guard_tool_call(
+        &self,
+        request: ToolCall,
+        call: &Call,
+    ) -> Result<GuardDecision, Error> {
+        guard::guard_tool_call(&self.core, request, call).await
+    }
+
+    /// The tagged checkpoints of a VM, newest first: of the last `since` (default: a day), at most `limit` (default: 50, at
+    /// most 500).
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find).
+    pub async fn checkpoints(
+        &self,
+        vm: &str,
+        since: Option<Duration>,
+        limit: Option<usize>,
+        call: &Call,
+    ) -> Result<CheckpointList, Error> {
+        let zvm = &self.core.zvm;
+        let work =
+            async { checkpoints::list(zvm, &protection::find(zvm, vm).await?, since, limit).await };
+        call.watch()
+            .during(
+                || format!("listing the tagged checkpoints of {}", shown(vm)),
+                work,
+            )
+            .await
+    }
+
+    /// Finds the VM and the checkpoint and says what a human would agree to; mounts nothing.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find); `checkpoint_gone`, `checkpoint_ambiguous`, `destination_exists`, `invalid_argument`.
+    pub async fn plan_recovery(
+        &self,
+        request: &RecoverRequest,
+        call: &Call,
+    ) -> Result<RecoveryPlan, Error> {
+        recovery::plan(&self.core, request, call).await
+    }
+
+    /// Without `confirmed`: `confirmation_required` with the plan's summary. With it: does it.
+    ///
+    /// # Errors
+    /// Those of [`plan_recovery`](Self::plan_recovery); `confirmation_required`, `flr_busy`, `flr_failed`, `path_not_found`,
+    /// `path_ambiguous`, `not_downloadable`, `download_incomplete`, `destination_unusable`, `cancelled`, with the session that
+    /// was opened and whether it is closed.
+    pub async fn recover(&self, request: RecoverRequest, call: &Call) -> Result<Recovery, Error> {
+        recovery::recover(&self.core, &request, call).await
+    }
+
+    /// Unmounts FLR sessions of ours whose owner no longer lives. Called at start-up in the background and before a recovery.
+    ///
+    /// # Errors
+    /// Those of the state and of the ZVM; what could not be unmounted stays for the next time.
+    pub async fn clean_up_orphans(&self) -> Result<usize, Error> {
+        recovery::clean_up_orphans(&self.core).await
+    }
+
+    /// Permits one more login after too many refused ones, because a person at a terminal asked for it.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn allow_one_login(&self) -> Result<(), Error> {
+        let config = &self.core.config;
+        Ok(self
+            .core
+            .state
+            .person_asked(&config.zvm(), config.credentials.account())?)
+    }
+}
+
+impl Core {
+    /// Runs short blocking work on the state.
+    pub async fn with_state<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&State) -> Result<T, StateError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let state = self.state.clone();
+        match tokio::task::spawn_blocking(move || work(&state)).await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(Error::new(ErrorCode::Cancelled, "the program is ending")),
+        }
+    }
+}
+
+/// What the configuration asks for and this version can't do is refused: less than was asked for would go unnoticed.
+fn check(config: &Config) -> Result<(), Error> {
+    let refused = |what: &str, next: &str| {
+        let message = format!("{what} can't be honoured by this version");
+        Err(Error::new(ErrorCode::Configuration, message).with_next(next))
+    };
+    if config.tls.fingerprint.is_some() || config.tls.first_use == FirstUse::Refuse {
+        return refused(
+            "`tls_fingerprint` and `tls_first_use: \"refuse\"`",
+            "Set `verify_tls` to true and name the appliance's certificate in `ca_file`.",
+        );
+    }
+    if matches!(
+        config.confirmation,
+        Confirmation::Form | Confirmation::Approve
+    ) {
+        return refused(
+            "`confirmation`: \"form\" and \"approve\"",
+            "Leave the key out: then `confirmed: true` confirms a recovery over MCP. Or don't let agents use the recovery tool.",
+        );
+    }
+    if !config.guests.is_empty() {
+        return refused(
+            "`guests`",
+            "Leave the key out: files are recovered to this host.",
+        );
+    }
+    Ok(())
+}
+
+fn zvm_config(config: &Config) -> Result<ZvmConfig, Error> {
+    check(config)?;
+    Ok(ZvmConfig {
+        url: config.zerto_url.clone(),
+        credentials: match config.credentials.clone() {
+            config::Credentials::Password { username, password } => {
+                zvm_client::Credentials::Password { username, password }
+            }
+            config::Credentials::Client {
+                client_id,
+                client_secret,
+            } => zvm_client::Credentials::Client {
+                client_id,
+                client_secret,
+            },
+        },
+        tls: match (&config.tls.ca_file, config.tls.verify) {
+            (Some(file), true) => TlsTrust::CaFile(file.clone()),
+            (None, true) => TlsTrust::System,
+            (_, false) => TlsTrust::Any,
+        },
+        timeouts: Timeouts::default(),
+    })
+}
+
+fn shown(vm: &str) -> String {
+    crate::text::display(vm, 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_send(_: impl Send) {}
+
+    /// A server runs each call as a task of its own: its future has to be one that can be sent. The compiler is asked here,
+    /// near the cause.
+    const _: fn(&Rewind, &Call, GuardRequest, ToolCall, RecoverRequest) =
+        |rewind, call, guard, tool_call, recover| {
+            is_send(rewind.find("", call));
+            is_send(rewind.guard(guard, call));
+            is_send(rewind.guard_tool_call(tool_call, call));
+            is_send(rewind.checkpoints("", None, None, call));
+            is_send(rewind.plan_recovery(&recover, call));
+            is_send(rewind.recover(recover.clone(), call));
+            is_send(rewind.clean_up_orphans());
+        };
+}

@@ -1,0 +1,153 @@
+//! What has to be remembered between processes, in `state.db` (SQLite, WAL) in the state folder.
+//!
+//! Rows are only added; the database itself refuses to change or remove one. An outcome is a new row. Times are milliseconds since
+//! 1970 by this host's clock, except where a field says that it is the ZVM's.
+//!
+//! The calls are synchronous, take milliseconds, and may wait some seconds for another process: async code runs them with
+//! `tokio::task::spawn_blocking`.
+
+mod error;
+pub(crate) mod folder;
+mod guards;
+mod logins;
+mod schema;
+mod sessions;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+pub use error::StateError;
+pub use folder::FolderError;
+pub use guards::{GuardRecord, PinRecord, ToolCall, arguments_digest};
+pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
+pub use sessions::{FlrMount, OpenSession, SessionId};
+
+use crate::marker::Marker;
+
+/// The state folder's database. Clones share one connection.
+///
+/// Nothing is touched before the first call that needs the database.
+#[derive(Clone)]
+pub struct State {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    dir: PathBuf,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    /// The folder, resolved and checked.
+    dir: PathBuf,
+    database: Connection,
+    /// Says that this process lives, once it owns something.
+    owner: Option<Marker>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("dir", &self.inner.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// The state in `dir`, which is created (mode 0700) at the first use.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                dir: dir.into(),
+                open: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// The state in `dir`, opened now.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made, is a symlink, belongs to another user or is open to others; the database cannot be opened, or a newer
+    /// version of this program wrote it.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self, StateError> {
+        let state = Self::new(dir);
+        state.with(|_| Ok(()))?;
+        Ok(state)
+    }
+
+    /// The folder, as it was given.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.inner.dir
+    }
+
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Open) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        let mut slot = self
+            .inner
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let open = match &mut *slot {
+            Some(open) => open,
+            empty => empty.insert(Open::new(&self.inner.dir)?),
+        };
+        work(open)
+    }
+
+    /// Runs `work` in a transaction that excludes every other writer from its start.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StateError> {
+        self.with(|open| open.write(work))
+    }
+}
+
+impl Open {
+    fn new(dir: &Path) -> Result<Self, StateError> {
+        let dir = folder::prepare(dir)?;
+        let database = schema::open(&dir)?;
+        Ok(Self {
+            dir,
+            database,
+            owner: None,
+        })
+    }
+
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StateError> {
+        let run = |database: &mut Connection| {
+            let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        run(&mut self.database).map_err(|source| StateError::database(&self.dir, source))
+    }
+}
+
+/// Milliseconds since 1970.
+fn millis(at: Timestamp) -> i64 {
+    at.as_millisecond()
+}
+
+/// The time of milliseconds since 1970, as near as it can be told.
+fn timestamp(millis: i64) -> Timestamp {
+    Timestamp::from_millisecond(millis).unwrap_or(if millis < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    })
+}

@@ -1,0 +1,61 @@
+//! What can go wrong with the state.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::{folder::FolderError, schema};
+
+/// Why something could not be remembered or looked up. What must be remembered before it is done is then not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The state folder is not safe to use.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The database does not do what was asked.
+    #[error("{}: {source}: check the disk and the file's permissions; a file that is damaged can be moved aside", file.display())]
+    Database {
+        /// The database.
+        file: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// Another process held the database too long.
+    #[error("{}: another process keeps the database busy: try again, or end that process", file.display())]
+    Busy {
+        /// The database.
+        file: PathBuf,
+    },
+    /// The database belongs to a newer version of this program.
+    #[error("{}: a newer version of zerto-rewind wrote it (schema {found}, this version knows {known}): update this program", file.display())]
+    Newer {
+        /// The database.
+        file: PathBuf,
+        /// The schema's version in the file.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// A lock file could not be made and locked.
+    #[error("{}: no file can be created and locked there: {source}: check the disk, and that its file system can lock files", dir.display())]
+    Lock {
+        /// The state folder.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl StateError {
+    pub(super) fn database(dir: &Path, source: rusqlite::Error) -> Self {
+        let file = dir.join(schema::FILE);
+        match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+                Self::Busy { file }
+            }
+            _ => Self::Database { file, source },
+        }
+    }
+}

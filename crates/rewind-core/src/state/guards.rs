@@ -1,0 +1,187 @@
+//! Guards and their pins.
+
+use jiff::Timestamp;
+use rusqlite::params;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{State, StateError, millis};
+
+/// A guard that has ended, well or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardRecord {
+    /// Host and port of the ZVM.
+    pub zvm: String,
+    /// The agent, as in the tag.
+    pub agent: String,
+    /// The MCP client as it named itself, or the program that asked.
+    pub client: Option<String>,
+    /// The change id, as in the tag.
+    pub change: String,
+    /// The ZVM's identifier of the VM.
+    pub vm_identifier: String,
+    /// The VM's name, as the ZVM reported it.
+    pub vm_name: String,
+    /// The tag.
+    pub tag: String,
+    /// The tool call that was guarded, where there was one.
+    pub call: Option<ToolCall>,
+    /// When the guard began, by this host's clock.
+    pub started: Timestamp,
+    /// When it ended, by this host's clock.
+    pub ended: Timestamp,
+    /// The pins that were taken; all of them, or the guard failed.
+    pub pins: Vec<PinRecord>,
+    /// Why it failed, where it did.
+    pub failure: Option<String>,
+}
+
+/// The tool call that was guarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The MCP server's name, where it is known.
+    pub server: Option<String>,
+    /// The tool's name.
+    pub tool: String,
+    /// What [`arguments_digest`] makes of the arguments; they themselves are not kept.
+    pub arguments_digest: String,
+}
+
+/// One pin of a guard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinRecord {
+    /// The ZVM's identifier of the VPG.
+    pub vpg_identifier: String,
+    /// The VPG's name.
+    pub vpg_name: String,
+    /// The checkpoint's id, unique within its VPG only.
+    pub checkpoint_id: String,
+    /// The checkpoint's time, by the ZVM's clock.
+    pub checkpoint_at: Timestamp,
+}
+
+impl State {
+    /// Writes down that a guard is about to insert `tag` for a VM. False: a guard of this user had this very tag already, and
+    /// nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written; then nothing may be inserted.
+    pub fn guard_intended(
+        &self,
+        zvm: &str,
+        vm_identifier: &str,
+        tag: &str,
+    ) -> Result<bool, StateError> {
+        self.write(|database| {
+            let added = database.execute(
+                "INSERT OR IGNORE INTO guard_intent (at, zvm, vm_identifier, tag) VALUES (?1, ?2, ?3, ?4)",
+                params![millis(Timestamp::now()), zvm, vm_identifier.to_lowercase(), tag],
+            )?;
+            Ok(added > 0)
+        })
+    }
+
+    /// Remembers a guard and its pins. Returns the guard's number.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written.
+    pub fn record_guard(&self, guard: &GuardRecord) -> Result<i64, StateError> {
+        self.write(|database| {
+            let call = guard.call.as_ref();
+            database.execute(
+                "INSERT INTO guard (zvm, agent, client, change_id, vm_identifier, vm_name, tag, server, tool,
+                     arguments_digest, started_at, ended_at, failure)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                params![
+                    guard.zvm,
+                    guard.agent,
+                    guard.client,
+                    guard.change,
+                    guard.vm_identifier,
+                    guard.vm_name,
+                    guard.tag,
+                    call.and_then(|call| call.server.as_deref()),
+                    call.map(|call| &call.tool),
+                    call.map(|call| &call.arguments_digest),
+                    millis(guard.started),
+                    millis(guard.ended),
+                    guard.failure,
+                ],
+            )?;
+            let id = database.last_insert_rowid();
+            for pin in &guard.pins {
+                database.execute(
+                    "INSERT INTO pin (guard, vpg_identifier, vpg_name, checkpoint_id, checkpoint_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![id, pin.vpg_identifier, pin.vpg_name, pin.checkpoint_id, millis(pin.checkpoint_at)],
+                )?;
+            }
+            Ok(id)
+        })
+    }
+}
+
+/// SHA-256 of a call's arguments, in hexadecimal. The order of keys does not count.
+#[must_use]
+pub fn arguments_digest(arguments: &Value) -> String {
+    let mut hash = Sha256::new();
+    feed(&mut hash, arguments);
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn feed(hash: &mut Sha256, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(key, _)| *key);
+            hash.update(b"{");
+            for (key, value) in members {
+                feed(hash, &Value::from(key.as_str()));
+                hash.update(b":");
+                feed(hash, value);
+                hash.update(b",");
+            }
+            hash.update(b"}");
+        }
+        Value::Array(items) => {
+            hash.update(b"[");
+            for item in items {
+                feed(hash, item);
+                hash.update(b",");
+            }
+            hash.update(b"]");
+        }
+        scalar => hash.update(scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_digest_depends_on_the_arguments_alone() {
+        let digest = arguments_digest(&json!({"a": 1, "b": [true, null, "x"]}));
+        assert_eq!(digest.len(), 64);
+        let text = r#"{"b": [true, null, "x"], "a": 1}"#;
+        assert_eq!(
+            arguments_digest(&serde_json::from_str(text).unwrap()),
+            digest
+        );
+        for other in [
+            json!({"a": "1", "b": [true, null, "x"]}),
+            json!({"a": 1, "b": [true, null], "x": {}}),
+            json!({"a": 1, "b": [[true, null], "x"]}),
+            json!({}),
+            json!(null),
+        ] {
+            assert_ne!(arguments_digest(&other), digest, "{other}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! File-level restore sessions that we opened, and whether the process that opened them still lives.
+//!
+//! A mount is written down before it is asked for: when a process dies in between, the next one knows what to look for.
+
+use jiff::Timestamp;
+use rusqlite::params;
+
+use super::{Open, State, StateError, millis, timestamp};
+use crate::marker::{self, Marker};
+
+const OWNER: &str = "owner-";
+
+/// What a session mounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlrMount {
+    /// Host and port of the ZVM.
+    pub zvm: String,
+    /// The ZVM's identifier of the VM.
+    pub vm_identifier: String,
+    /// The ZVM's identifier of the VPG.
+    pub vpg_identifier: String,
+    /// The checkpoint's id.
+    pub checkpoint_id: String,
+}
+
+/// The number of a session in the state; the ZVM's own identifier is known only once it has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SessionId(i64);
+
+/// A session that was not closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSession {
+    /// Its number in the state.
+    pub id: SessionId,
+    /// What it mounts.
+    pub mount: FlrMount,
+    /// The ZVM's identifier of the session. Without one, the mount was about to be asked for, and may or may not have been.
+    pub session_identifier: Option<String>,
+    /// When the mount was about to be asked for, by this host's clock.
+    pub since: Timestamp,
+    /// Whether the process that opened it lives. What cannot be told counts as living.
+    pub owner_lives: bool,
+}
+
+impl State {
+    /// Writes down that a mount is about to be asked for, with this process as the owner for as long as it holds this state.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written; then nothing may be mounted.
+    pub fn session_opening(&self, mount: &FlrMount) -> Result<SessionId, StateError> {
+        self.with(|open| {
+            let owner = open.owner()?;
+            open.write(|database| {
+                database.execute(
+                    "INSERT INTO flr_session (at, zvm, vm_identifier, vpg_identifier, checkpoint_id, owner, pid)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    params![
+                        millis(Timestamp::now()),
+                        mount.zvm,
+                        mount.vm_identifier,
+                        mount.vpg_identifier,
+                        mount.checkpoint_id,
+                        owner,
+                        std::process::id()
+                    ],
+                )?;
+                Ok(SessionId(database.last_insert_rowid()))
+            })
+        })
+    }
+
+    /// Writes down the identifier that the ZVM gave to a session.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written.
+    pub fn session_opened(
+        &self,
+        session: SessionId,
+        session_identifier: &str,
+    ) -> Result<(), StateError> {
+        self.write(|database| {
+            database.execute(
+                "INSERT OR IGNORE INTO flr_session_opened (session, at, session_identifier) VALUES (?1, ?2, ?3)",
+                params![session.0, millis(Timestamp::now()), session_identifier],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Writes down that a session is gone, or that its mount never came to be. Saying it twice is no error.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written.
+    pub fn session_closed(&self, session: SessionId) -> Result<(), StateError> {
+        self.write(|database| {
+            database.execute(
+                "INSERT OR IGNORE INTO flr_session_closed (session, at) VALUES (?1, ?2)",
+                params![session.0, millis(Timestamp::now())],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The sessions on this ZVM that we opened and did not close, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read.
+    pub fn open_sessions(&self, zvm: &str) -> Result<Vec<OpenSession>, StateError> {
+        self.with(|open| {
+            open.open_sessions(zvm)
+                .map_err(|source| StateError::database(&open.dir, source))
+        })
+    }
+
+    /// The sessions among [`open_sessions`](Self::open_sessions) whose owner no longer lives.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read.
+    pub fn orphaned_sessions(&self, zvm: &str) -> Result<Vec<OpenSession>, StateError> {
+        let mut sessions = self.open_sessions(zvm)?;
+        sessions.retain(|session| !session.owner_lives);
+        Ok(sessions)
+    }
+}
+
+impl Open {
+    /// The name of the marker that says that this process lives.
+    fn owner(&mut self) -> Result<String, StateError> {
+        let marker = match &mut self.owner {
+            Some(marker) => marker,
+            none => {
+                let failed = |source| StateError::Lock {
+                    dir: self.dir.clone(),
+                    source,
+                };
+                // What processes left behind that died without a session.
+                for name in marker::list(&self.dir, OWNER).map_err(failed)? {
+                    marker::lives(&self.dir, &name);
+                }
+                none.insert(Marker::create(&self.dir, OWNER).map_err(failed)?)
+            }
+        };
+        Ok(marker.name().to_owned())
+    }
+
+    fn open_sessions(&self, zvm: &str) -> rusqlite::Result<Vec<OpenSession>> {
+        let mut query = self.database.prepare(
+            "SELECT s.id, s.at, s.vm_identifier, s.vpg_identifier, s.checkpoint_id, s.owner, o.session_identifier
+             FROM flr_session s LEFT JOIN flr_session_opened o ON o.session = s.id
+             WHERE s.zvm = ?1 AND NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = s.id)
+             ORDER BY s.id",
+        )?;
+        let rows = query.query_map([zvm], |row| {
+            let owner: String = row.get(5)?;
+            Ok(OpenSession {
+                id: SessionId(row.get(0)?),
+                since: timestamp(row.get(1)?),
+                mount: FlrMount {
+                    zvm: zvm.to_owned(),
+                    vm_identifier: row.get(2)?,
+                    vpg_identifier: row.get(3)?,
+                    checkpoint_id: row.get(4)?,
+                },
+                owner_lives: marker::lives(&self.dir, &owner),
+                session_identifier: row.get(6)?,
+            })
+        })?;
+        rows.collect()
+    }
+}

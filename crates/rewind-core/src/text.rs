@@ -1,0 +1,271 @@
+//! Untrusted text on one readable line.
+//!
+//! Text from agents, tool arguments and ZVM answers ends up in a journal that operators read, on terminals and in front of models.
+//! What such text shows must be what is there: no line breaks, no escape sequences, no invisible or direction-changing characters.
+//!
+//! Lengths are counted in characters (Unicode scalar values), not in bytes and not in what a reader sees as one letter.
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+/// Stands at the end of text that was cut.
+pub const ELLIPSIS: char = '…';
+
+/// How many combining characters may follow one base character; the rest of a flood is dropped.
+const MAX_MARKS: usize = 4;
+
+/// Cleans `text` to one line.
+///
+/// Control characters and runs of white space become one space, and none stays at either end. Characters that are invisible, change
+/// the direction of writing, or have no agreed meaning (unassigned, private use) are dropped, and so are combining characters that
+/// have no base or flood it. Cleaning twice changes nothing.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    clean(text).collect()
+}
+
+/// Cleans `text` as [`one_line`] does, for a field of a tag: `;` becomes `,` because Zerto appends `; …` to tags, and `|` becomes `/`
+/// because ` | ` separates our fields.
+#[must_use]
+pub fn tag_field(text: &str) -> String {
+    clean(text)
+        .map(|c| match c {
+            ';' => ',',
+            '|' => '/',
+            other => other,
+        })
+        .collect()
+}
+
+/// Cleans `text` as [`one_line`] does and cuts it to `max` characters, for terminals, logs, error messages and models.
+///
+/// Reads no more of `text` than it needs.
+#[must_use]
+pub fn display(text: &str, max: usize) -> String {
+    let head: String = clean(text).take(max.saturating_add(1)).collect();
+    shorten(&head, max)
+}
+
+/// Cuts `text` to `max` characters; what was cut ends in [`ELLIPSIS`]. Never cuts inside a character.
+#[must_use]
+pub fn shorten(text: &str, max: usize) -> String {
+    if text.chars().nth(max).is_none() {
+        return text.to_owned();
+    }
+    if max == 0 {
+        return String::new();
+    }
+    let head: String = text.chars().take(max - 1).collect();
+    let mut cut = head.trim_end().to_owned();
+    cut.push(ELLIPSIS);
+    cut
+}
+
+fn clean(text: &str) -> Clean<'_> {
+    Clean {
+        rest: text.chars(),
+        started: false,
+        space: false,
+        marks: 0,
+        held: None,
+    }
+}
+
+struct Clean<'a> {
+    rest: std::str::Chars<'a>,
+    /// Something was given out already.
+    started: bool,
+    /// White space was read and not given out yet.
+    space: bool,
+    /// Combining characters given out since the last base.
+    marks: usize,
+    /// The character that follows the space just given out.
+    held: Option<char>,
+}
+
+impl Iterator for Clean<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        if let Some(c) = self.held.take() {
+            return Some(c);
+        }
+        loop {
+            let c = self.rest.next()?;
+            match kind(c) {
+                Kind::Dropped => {}
+                Kind::Space => self.space = true,
+                Kind::Mark => {
+                    if self.started && !self.space && self.marks < MAX_MARKS {
+                        self.marks += 1;
+                        return Some(c);
+                    }
+                }
+                Kind::Base => {
+                    self.marks = 0;
+                    if self.started && self.space {
+                        self.space = false;
+                        self.held = Some(c);
+                        return Some(' ');
+                    }
+                    self.started = true;
+                    self.space = false;
+                    return Some(c);
+                }
+            }
+        }
+    }
+}
+
+enum Kind {
+    Base,
+    Mark,
+    Space,
+    Dropped,
+}
+
+fn kind(c: char) -> Kind {
+    if matches!(c, ' '..='~') {
+        return if c == ' ' { Kind::Space } else { Kind::Base };
+    }
+    if c.is_control() || c.is_whitespace() || c == BRAILLE_BLANK {
+        return Kind::Space;
+    }
+    if is_ignorable(c) {
+        return Kind::Dropped;
+    }
+    match get_general_category(c) {
+        GeneralCategory::Format
+        | GeneralCategory::PrivateUse
+        | GeneralCategory::Surrogate
+        | GeneralCategory::Unassigned => Kind::Dropped,
+        GeneralCategory::NonspacingMark
+        | GeneralCategory::SpacingMark
+        | GeneralCategory::EnclosingMark => Kind::Mark,
+        _ => Kind::Base,
+    }
+}
+
+/// A symbol by its category that looks like a space.
+const BRAILLE_BLANK: char = '\u{2800}';
+
+/// The members of Unicode's Default_Ignorable_Code_Point whose general category does not give them away: fillers, joiners and
+/// variation selectors that are letters or marks by category.
+fn is_ignorable(c: char) -> bool {
+    matches!(
+        c,
+        '\u{034F}'
+            | '\u{115F}'..='\u{1160}'
+            | '\u{17B4}'..='\u{17B5}'
+            | '\u{180B}'..='\u{180F}'
+            | '\u{3164}'
+            | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FFA0}'
+            | '\u{E0000}'..='\u{E0FFF}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn line_breaks_controls_and_space_runs_become_one_space() {
+        assert_eq!(
+            one_line("  a\r\n\tb\u{0}\u{1b}[31m\u{a0}\u{2028}c\u{3000} "),
+            "a b [31m c"
+        );
+    }
+
+    #[test]
+    fn invisible_and_direction_changing_characters_are_dropped() {
+        for hidden in [
+            '\u{200B}',
+            '\u{200E}',
+            '\u{202E}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{FEFF}',
+            '\u{00AD}',
+            '\u{034F}',
+            '\u{FE0F}',
+            '\u{E0041}',
+            '\u{E0100}',
+            '\u{3164}',
+            '\u{115F}',
+            '\u{E000}',
+            '\u{10FFFF}',
+            '\u{0378}',
+            '\u{FFF9}',
+            '\u{061C}',
+        ] {
+            assert_eq!(
+                one_line(&format!("pass{hidden}wd")),
+                "passwd",
+                "U+{:04X}",
+                u32::from(hidden)
+            );
+        }
+    }
+
+    #[test]
+    fn letters_of_any_script_stay() {
+        for text in [
+            "Größe",
+            "日本語",
+            "Ελλάδα",
+            "नमस्ते",
+            "שלום",
+            "e\u{301}",
+            "→ 👍",
+        ] {
+            assert_eq!(one_line(text), text);
+        }
+    }
+
+    #[test]
+    fn combining_characters_are_bounded_and_need_a_base() {
+        let flood = format!("a{}b", "\u{301}".repeat(500));
+        assert_eq!(
+            one_line(&flood),
+            format!("a{}b", "\u{301}".repeat(MAX_MARKS))
+        );
+        assert_eq!(one_line("\u{338}x \u{338}y"), "x y");
+    }
+
+    #[test]
+    fn separators_of_tags_are_replaced() {
+        assert_eq!(tag_field("a; b | c"), "a, b / c");
+    }
+
+    #[test]
+    fn cuts_are_counted_in_characters() {
+        assert_eq!(shorten("äöü", 3), "äöü");
+        assert_eq!(shorten("äöüß", 3), "äö…");
+        assert_eq!(shorten("a bcd", 3), "a…");
+        assert_eq!(shorten("abc", 1), "…");
+        assert_eq!(shorten("abc", 0), "");
+        assert_eq!(display("a\nb\u{202E}cd", 4), "a b…");
+        assert_eq!(display("\n\n\n", 4), "");
+    }
+
+    proptest! {
+        #[test]
+        fn cleaning_is_idempotent_and_leaves_one_visible_line(text in any::<String>()) {
+            let once = one_line(&text);
+            prop_assert_eq!(&one_line(&once), &once);
+            prop_assert!(!once.chars().any(|c| c.is_control() || (c.is_whitespace() && c != ' ')));
+            prop_assert!(!once.contains("  ") && once.trim() == once);
+            let field = tag_field(&text);
+            prop_assert_eq!(&tag_field(&field), &field);
+            prop_assert!(!field.contains(['|', ';']));
+        }
+
+        #[test]
+        fn display_is_bounded(text in any::<String>(), max in 0usize..40) {
+            let shown = display(&text, max);
+            prop_assert!(shown.chars().count() <= max);
+            prop_assert_eq!(display(&shown, max), shown);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+use crate::support::{World, call, recovery};
+use rewind_core::{
+    Rewind,
+    state::{FlrMount, State},
+};
+use zvm_sim::{FlrState, Spread};
+
+/// What a process leaves behind that died with a session open: its state says so, and it no longer lives.
+struct Dead {
+    state: State,
+}
+
+impl Dead {
+    fn of(rewind: &Rewind) -> Self {
+        Self {
+            state: State::open(&rewind.config().state_dir).unwrap(),
+        }
+    }
+
+    fn mount(&self, world: &World, rewind: &Rewind, checkpoint: &str) -> FlrMount {
+        FlrMount {
+            zvm: rewind.config().zvm(),
+            vm_identifier: world.sim.vm_id("jp-ubuntu").unwrap().into(),
+            vpg_identifier: world.sim.vpg_id("jp-ubuntu").unwrap().into(),
+            checkpoint_id: checkpoint.into(),
+        }
+    }
+}
+
+/// Mounts in the name of nobody, as a person at the ZVM's own interface would, and answers with session and checkpoint.
+async fn mounted(world: &World) -> (String, String) {
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    world
+        .sim
+        .update(|switches| switches.unmount = zvm_sim::switches::Unmount::Refused);
+    world
+        .elsewhere()
+        .recover(recovery("jp-ubuntu", "/etc/hosts", &tag), &call())
+        .await
+        .unwrap();
+    world
+        .sim
+        .update(|switches| switches.unmount = zvm_sim::switches::Unmount::Succeeds);
+    let sessions = world.sim.flr_sessions();
+    assert_eq!((sessions.len(), sessions[0].state), (1, FlrState::Mounted));
+    (sessions[0].id.clone(), sessions[0].checkpoint.clone())
+}
+
+#[tokio::test]
+async fn what_a_dead_process_left_behind_is_unmounted() {
+    let world = World::new().await;
+    let (session, checkpoint) = mounted(&world).await;
+    {
+        let dead = Dead::of(&world.rewind);
+        let number = dead
+            .state
+            .session_opening(&dead.mount(&world, &world.rewind, &checkpoint))
+            .unwrap();
+        dead.state.session_opened(number, &session).unwrap();
+        // Its owner lives: it is left alone.
+        assert_eq!(world.beside().clean_up_orphans().await.unwrap(), 0);
+        assert_eq!(world.sim.flr_sessions().len(), 1);
+    }
+    assert_eq!(world.beside().clean_up_orphans().await.unwrap(), 1);
+    assert_eq!(world.sim.flr_sessions(), []);
+    assert_eq!(world.beside().clean_up_orphans().await.unwrap(), 0);
+    assert_eq!(
+        world.count("DELETE", &session),
+        1 + refused(&world, &session)
+    );
+}
+
+/// Unmounts that the simulator was told to refuse.
+fn refused(world: &World, session: &str) -> usize {
+    world
+        .sim
+        .requests()
+        .iter()
+        .filter(|request| request.is("DELETE", session) && request.status == Some(400))
+        .count()
+}
+
+#[tokio::test]
+async fn a_mount_that_died_before_its_answer_is_found_by_what_it_mounts() {
+    let world = World::new().await;
+    // Written before the mount is asked for, by a process that dies right after.
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    let checkpoint = world.sim.journal("jp-ubuntu")[0].id.clone();
+    {
+        let dead = Dead::of(&world.rewind);
+        dead.state
+            .session_opening(&dead.mount(&world, &world.rewind, &checkpoint))
+            .unwrap();
+    }
+    world
+        .sim
+        .update(|switches| switches.unmount = zvm_sim::switches::Unmount::Refused);
+    world
+        .elsewhere()
+        .recover(recovery("jp-ubuntu", "/etc/hosts", &tag), &call())
+        .await
+        .unwrap();
+    world
+        .sim
+        .update(|switches| switches.unmount = zvm_sim::switches::Unmount::Succeeds);
+    assert_eq!(world.sim.flr_sessions().len(), 1);
+    assert_eq!(world.rewind.clean_up_orphans().await.unwrap(), 1);
+    assert_eq!(world.sim.flr_sessions(), []);
+}
+
+#[tokio::test]
+async fn a_session_of_others_is_never_unmounted() {
+    let world = World::new().await;
+    let (_, checkpoint) = mounted(&world).await;
+    {
+        // We died while we mounted another checkpoint.
+        let dead = Dead::of(&world.rewind);
+        let other = (checkpoint.parse::<u64>().unwrap() - 1).to_string();
+        dead.state
+            .session_opening(&dead.mount(&world, &world.rewind, &other))
+            .unwrap();
+    }
+    let before = world.count("DELETE", "/flrs/");
+    assert_eq!(world.rewind.clean_up_orphans().await.unwrap(), 0);
+    assert_eq!(world.sim.flr_sessions().len(), 1);
+    assert_eq!(world.count("DELETE", "/flrs/"), before);
+}
+
+#[tokio::test]
+async fn what_was_left_behind_does_not_stand_in_the_way_of_a_recovery() {
+    let world = World::new().await;
+    world
+        .sim
+        .update(|switches| switches.unmount_duration = Some(Spread::millis(200, 200)));
+    let (session, checkpoint) = mounted(&world).await;
+    {
+        let dead = Dead::of(&world.rewind);
+        let number = dead
+            .state
+            .session_opening(&dead.mount(&world, &world.rewind, &checkpoint))
+            .unwrap();
+        dead.state.session_opened(number, &session).unwrap();
+    }
+    let request = rewind_core::RecoverRequest {
+        destination: rewind_core::Destination::Folder(world.folder().join("mine")),
+        ..recovery("jp-ubuntu", "/etc/hosts", &checkpoint)
+    };
+    world.rewind.recover(request, &call()).await.unwrap();
+    assert_eq!(world.sim.flr_sessions(), []);
+}
+
+#[tokio::test]
+async fn a_start_with_nothing_left_behind_asks_the_zvm_nothing() {
+    let world = World::new().await;
+    assert_eq!(world.rewind.clean_up_orphans().await.unwrap(), 0);
+    assert!(world.sim.requests().is_empty());
+}

@@ -1,0 +1,174 @@
+//! A simulated ZVM, and the programs that talk to it.
+use rewind_core::{
+    Call, Destination, Error, GuardRequest, Patience, Progress, ProgressUpdate, Receipt,
+    RecoverRequest, Rewind, config::Config,
+};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use zvm_sim::{Scenario, Sim};
+
+pub struct World {
+    pub sim: Sim,
+    pub rewind: Rewind,
+    folder: TempDir,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::of(Scenario::fast()).await
+    }
+
+    pub async fn of(scenario: Scenario) -> Self {
+        Self::with(scenario, json!({})).await
+    }
+
+    /// With further keys in the configuration.
+    pub async fn with(scenario: Scenario, keys: Value) -> Self {
+        let sim = Sim::start(scenario).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let rewind = open(&sim, folder.path(), "state", &keys);
+        Self {
+            sim,
+            rewind,
+            folder,
+        }
+    }
+
+    /// Another process of the same user.
+    pub fn beside(&self) -> Rewind {
+        open(&self.sim, self.folder.path(), "state", &json!({}))
+    }
+
+    /// A process of another user or host.
+    pub fn elsewhere(&self) -> Rewind {
+        open(&self.sim, self.folder.path(), "other-state", &json!({}))
+    }
+
+    pub fn with_config(&self, keys: &Value) -> Rewind {
+        open(&self.sim, self.folder.path(), "state", keys)
+    }
+
+    pub fn recover_dir(&self) -> PathBuf {
+        self.folder.path().join("recovered")
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub async fn guard(&self, vm: &str) -> Result<Receipt, Error> {
+        self.rewind.guard(request(vm), &call()).await
+    }
+
+    /// The listed tags of a VPG.
+    pub fn tags(&self, vpg: &str) -> Vec<String> {
+        self.sim
+            .journal(vpg)
+            .into_iter()
+            .filter(|entry| entry.listed_at.is_some())
+            .map(|entry| entry.tag)
+            .collect()
+    }
+
+    /// Requests with this method whose path contains this.
+    pub fn count(&self, method: &str, path_part: &str) -> usize {
+        self.sim
+            .requests()
+            .iter()
+            .filter(|request| request.is(method, path_part))
+            .count()
+    }
+}
+
+pub fn config(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Config {
+    let access = sim.access();
+    let mut config = json!({
+        "zerto_url": access.url,
+        "username": access.username,
+        "password": access.password,
+        "verify_tls": true,
+        "ca_file": access.ca_file,
+        "state_dir": folder.join(state),
+        "recover_dir": folder.join("recovered"),
+        "guard": { "listed_timeout": "2s", "attempts": 3, "deadline": "30s" },
+    });
+    for (key, value) in keys.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    Config::parse(&config.to_string(), &folder.join("config.json")).unwrap()
+}
+
+fn open(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Rewind {
+    let patience = Patience {
+        mount: Duration::from_secs(2),
+        appear: Duration::from_secs(1),
+        unmount: Duration::from_secs(2),
+    };
+    Rewind::with_patience(config(sim, folder, state, keys), patience).unwrap()
+}
+
+pub fn call() -> Call {
+    Call {
+        progress: None,
+        cancel: CancellationToken::new(),
+        caller: "test-client".into(),
+        session_change_id: "session-1".into(),
+    }
+}
+
+pub fn request(vm: &str) -> GuardRequest {
+    GuardRequest {
+        vm: vm.into(),
+        action: "edit /home/justin/app-config.yaml".into(),
+        agent: Some("claude".into()),
+        change_id: Some("chg-412".into()),
+    }
+}
+
+/// What was reported while a call waited.
+#[derive(Default)]
+pub struct Heard(pub Mutex<Vec<ProgressUpdate>>);
+
+impl Progress for Heard {
+    fn update(&self, update: ProgressUpdate) {
+        self.0.lock().unwrap().push(update);
+    }
+}
+
+impl Heard {
+    pub fn call() -> (Arc<Self>, Call) {
+        let heard = Arc::new(Self::default());
+        let call = Call {
+            progress: Some(heard.clone()),
+            ..call()
+        };
+        (heard, call)
+    }
+
+    pub fn messages(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|update| update.message.clone())
+            .collect()
+    }
+}
+
+/// Confirmed, to the default destination.
+pub fn recovery(vm: &str, path: &str, checkpoint: &str) -> RecoverRequest {
+    RecoverRequest {
+        vm: vm.into(),
+        path: path.into(),
+        checkpoint: checkpoint.into(),
+        vpg: None,
+        destination: Destination::InRecoverDir(None),
+        confirmed: true,
+    }
+}
