@@ -1,0 +1,16 @@
+//! The MCP face of zerto-rewind: a server with five tools over the domain in `rewind-core`.
+//!
+//! The decisions about the protocol are in this crate's `README.md`.
+mod answer;
+mod arguments;
+mod backend;
+mod progress;
+mod schema;
+mod server;
+mod stdio;
+pub mod text;
+pub mod tools;
+
+pub use backend::Backend;
+pub use server::{Server, new_change_id};
+pub use stdio::{CLEAN_UP_TIME, serve_stdio};

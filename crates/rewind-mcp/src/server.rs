@@ -1,0 +1,163 @@
+//! The server: who it is, which tools it has, and what surrounds a call of one.
+use std::{sync::Arc, time::Instant};
+
+use rewind_core::{Call, Error};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, Implementation, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+};
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::{
+    answer::{self, Answer},
+    backend::Backend,
+    progress::Notifier,
+    tools,
+};
+
+const INSTRUCTIONS: &str = "\
+zerto-rewind pins Zerto checkpoints before changes to protected VMs, and takes files back from them.
+
+Before you change anything on a VM (a file, a package, a service, its hardware), guard it:
+- zerto_guard_before_mutate, if you are about to call another tool: it says whether that call has to be guarded, and guards it.
+- zerto_create_tagged_checkpoint, if you know the VM that you are about to change.
+Go on only when the answer is a receipt or pass_through. An error means: do not make the change.
+
+zerto_recover_file takes a file or folder back from a checkpoint. It needs a human who has agreed to exactly this recovery: \
+call it without `confirmed` first, show the human what it says, and set `confirmed` only after they have agreed. Never confirm for them.";
+
+/// A change id that groups the guards of one client session: short, and not used before.
+pub fn new_change_id() -> String {
+    let random: String = Uuid::new_v4().simple().to_string();
+    format!("chg-{}", random.chars().take(12).collect::<String>())
+}
+
+/// The MCP server of one client session.
+#[derive(Clone)]
+pub struct Server {
+    backend: Arc<Backend>,
+    change_id: Arc<str>,
+    running: TaskTracker,
+}
+
+impl Server {
+    /// A server over `backend`. It opens nothing and sends nothing before the first call.
+    pub fn new(backend: Arc<Backend>) -> Self {
+        Self {
+            backend,
+            change_id: new_change_id().into(),
+            running: TaskTracker::new(),
+        }
+    }
+
+    /// The domain behind the tools.
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.backend
+    }
+
+    /// Waits until no call is running any more. Calls that begin later are not waited for.
+    pub(crate) async fn idle(&self) {
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    async fn run(
+        self,
+        tool: &'static Tool,
+        arguments: JsonObject,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Answer, Error> {
+        let notifier = context
+            .meta
+            .get_progress_token()
+            .map(|token| Notifier::new(context.peer.clone(), token));
+        let call = Call {
+            progress: notifier.as_ref().map(Notifier::progress),
+            cancel: context.ct.clone(),
+            caller: context
+                .client_info()
+                .map(|client| client.name)
+                .unwrap_or_default(),
+            session_change_id: self.change_id.to_string(),
+        };
+        let work = async {
+            let rewind = self.backend.rewind()?;
+            tools::call(tool, &rewind, arguments, &call).await
+        };
+        match notifier {
+            Some(notifier) => notifier.during(work).await,
+            None => work.await,
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let this = Implementation::new("zerto-rewind", env!("CARGO_PKG_VERSION"))
+            .with_title("Zerto Rewind");
+        ServerConfig::new(capabilities)
+            .with_server_info(this)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut list = ListToolsResult::with_all_items(tools::all().to_vec());
+        list.cache_scope = Some(CacheScope::Private);
+        Ok(list)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::find(name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::find(&request.name) else {
+            return Err(ErrorData::invalid_params(
+                "There is no such tool; tools/list has them all.",
+                None,
+            ));
+        };
+        let cancelled = context.ct.clone();
+        let begun = Instant::now();
+        let arguments = request.arguments.unwrap_or_default();
+        // A task of its own: a call that breaks down is answered all the same.
+        let call = self
+            .running
+            .spawn(self.clone().run(tool, arguments, context));
+        let result = call.await.map_err(|error| {
+            tracing::error!(tool = %tool.name, %error, "a call broke down");
+            ErrorData::internal_error("The call broke down; the server's log says more.", None)
+        })?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let result = match result {
+            Ok(answer) => {
+                tracing::info!(tool = %tool.name, seconds, "answered");
+                answer.into_result()
+            }
+            Err(error) if cancelled.is_cancelled() => {
+                // MCP wants no answer to a cancelled request, so this is where it is told what was done already.
+                tracing::warn!(tool = %tool.name, seconds, code = ?error.code, done = ?error.done, "cancelled: {error}");
+                answer::failure(&error)
+            }
+            Err(error) => {
+                tracing::info!(tool = %tool.name, seconds, code = ?error.code, "failed: {error}");
+                answer::failure(&error)
+            }
+        };
+        Ok(result.into())
+    }
+}
