@@ -1,0 +1,227 @@
+//! The arguments.
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+
+/// Pins Zerto checkpoints before an agent changes a VM, and takes files back from them.
+#[derive(Parser)]
+#[command(name = "zerto-rewind", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// The configuration file [default: what ZERTO_REWIND_CONFIG names]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+
+    /// Print JSON, for scripts: what the MCP tool of the same meaning answers, errors included
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const GLOBAL: &str = "Global options";
+
+const AFTER_HELP: &str = "\
+Examples:
+  zerto-rewind demo                                   the whole story on a simulated ZVM
+  zerto-rewind find jp-ubuntu                         which VPGs protect this VM?
+  zerto-rewind guard jp-ubuntu --action \"edit nginx.conf\"
+  zerto-rewind checkpoints jp-ubuntu --since 7d
+  zerto-rewind recover jp-ubuntu /etc/nginx/nginx.conf --at 1197
+
+Exit codes:
+  0 done   1 failed   2 usage or configuration   3 refused   4 not found or ambiguous
+  5 ZVM unreachable or login refused   130 interrupted";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve the tools over MCP on stdin and stdout
+    #[command(after_help = MCP_HELP)]
+    Mcp,
+    /// Find a VM and every VPG that protects it
+    #[command(after_help = "\
+Examples:
+  zerto-rewind find jp-ubuntu
+  zerto-rewind find app01.example.com --json | jq -r '.vpgs[].vpg'")]
+    Find {
+        /// The VM: its name, its hostname, or its vmIdentifier
+        vm: String,
+    },
+    /// Pin a tagged checkpoint on every VPG that protects a VM
+    #[command(after_help = "\
+Examples:
+  zerto-rewind guard jp-ubuntu --action \"edit /etc/nginx/nginx.conf\"
+  zerto-rewind guard app01 --action \"upgrade to 4.2\" --change CHG-412 && ./upgrade.sh
+
+Exits with 0 only when every VPG is pinned. Make the change only then.")]
+    Guard(Guard),
+    /// List the tagged checkpoints of a VM, newest first
+    #[command(after_help = "\
+Examples:
+  zerto-rewind checkpoints jp-ubuntu
+  zerto-rewind checkpoints jp-ubuntu --since 7d --limit 20")]
+    Checkpoints(Checkpoints),
+    /// Take a file or folder back from a checkpoint
+    #[command(after_help = "\
+Examples:
+  zerto-rewind recover jp-ubuntu /home/justin/app-config.yaml --at 1197
+  zerto-rewind recover app01 'C:\\inetpub\\web.config' --at 88 --vpg Payroll --to ./back
+
+Shows what it is going to do and asks before it mounts anything. A person has to agree, so it refuses
+without a terminal (exit code 3). Nothing on the VM is changed, no existing file is overwritten.")]
+    Recover(Recover),
+    /// Look at the catalog of tools that have to be guarded
+    #[command(subcommand)]
+    Catalog(Catalog),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  zerto-rewind completions bash > ~/.local/share/bash-completion/completions/zerto-rewind
+  zerto-rewind completions zsh > \"${fpath[1]}/_zerto-rewind\"")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Play the whole story on a simulated ZVM
+    #[cfg(feature = "demo")]
+    #[command(after_help = "\
+Examples:
+  zerto-rewind demo            asks you before it recovers, as it would in earnest
+  zerto-rewind demo --auto     agrees by itself; for scripts
+  zerto-rewind demo --keep     leaves the simulated ZVM running, to try the commands by hand")]
+    Demo(Demo),
+}
+
+const MCP_HELP: &str = "\
+For an MCP client's configuration:
+  {\"mcpServers\": {\"zerto-rewind\": {\"command\": \"zerto-rewind\", \"args\": [\"mcp\"],
+    \"env\": {\"ZERTO_REWIND_CONFIG\": \"/absolute/path/to/config.json\"}}}}
+
+Logs go to stderr as RUST_LOG says (default: warn).";
+
+#[derive(Args)]
+pub struct Guard {
+    /// The VM: its name, its hostname, or its vmIdentifier
+    pub vm: String,
+    /// What is about to be done, in a few words: becomes part of the tag
+    #[arg(long, short, value_name = "TEXT")]
+    pub action: String,
+    /// Who does it [default: cli/<user>]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// A ticket or change id [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub change: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Checkpoints {
+    /// The VM: its name, its hostname, or its vmIdentifier
+    pub vm: String,
+    /// How far back to look: 90m, 24h, 7d [default: 24h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub since: Option<std::time::Duration>,
+    /// At most so many checkpoints [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub limit: Option<u32>,
+}
+
+#[derive(Args)]
+pub struct Recover {
+    /// The VM that the file was on: its name, its hostname, or its vmIdentifier
+    pub vm: String,
+    /// The file or folder on the VM: /etc/hosts or C:\inetpub\web.config
+    pub path: String,
+    /// The checkpoint: its id or its tag
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub at: String,
+    /// The VPG, where the checkpoint alone does not say it
+    #[arg(long, value_name = "VPG")]
+    pub vpg: Option<String>,
+    /// The folder to place it in [default: the configured recovery folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub to: Option<PathBuf>,
+    /// Don't ask: you have agreed already. Refused without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Catalog {
+    /// List the entries of a catalog
+    List {
+        /// The catalog file [default: the configured one]
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Check a catalog, and name the line of a mistake
+    Validate {
+        /// The catalog file [default: the configured one]
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Say what would be done about a tool call; sends nothing to the ZVM
+    #[command(after_help = "\
+Examples:
+  zerto-rewind catalog test vmware/vm_reconfigure '{\"vm_name\": \"jp-ubuntu\"}'
+  zerto-rewind catalog test builtin/Bash - < arguments.json")]
+    Test(CatalogTest),
+}
+
+#[derive(Args)]
+pub struct CatalogTest {
+    /// The tool, after the name of its MCP server where that is known: vmware/vm_reconfigure
+    #[arg(value_name = "[SERVER/]TOOL")]
+    pub tool: String,
+    /// The call's arguments, a JSON object; `-` reads them from stdin
+    #[arg(value_name = "ARGUMENTS", default_value = "{}")]
+    pub arguments: String,
+    /// The MCP server, where the tool's own name has a slash in it
+    #[arg(long, value_name = "NAME")]
+    pub server: Option<String>,
+    /// The catalog file [default: the configured one]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub catalog: Option<PathBuf>,
+}
+
+impl CatalogTest {
+    /// The server, if it is known, and the tool.
+    pub fn call(&self) -> (Option<&str>, &str) {
+        match (&self.server, self.tool.split_once('/')) {
+            (Some(server), _) => (Some(server), &self.tool),
+            (None, Some((server, tool))) => (Some(server), tool),
+            (None, None) => (None, &self.tool),
+        }
+    }
+}
+
+/// The demo's arguments.
+#[cfg(feature = "demo")]
+#[derive(Args)]
+pub struct Demo {
+    /// Agree to the recovery instead of asking
+    #[arg(long)]
+    pub auto: bool,
+    /// Keep everything, and keep the simulated ZVM running until Ctrl-C
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// Serves zerto-rewind's tools over MCP on stdin and stdout.
+#[derive(Parser)]
+#[command(name = "zerto-rewind-mcp", version, max_term_width = 100, after_help = SERVER_HELP)]
+pub struct ServerCli {}
+
+const SERVER_HELP: &str = "\
+Configured by the environment:
+  ZERTO_REWIND_CONFIG   the configuration file, as an absolute path
+  RUST_LOG              what is logged to stderr (default: warn)
+
+For an MCP client's configuration:
+  {\"mcpServers\": {\"zerto-rewind\": {\"command\": \"zerto-rewind-mcp\",
+    \"env\": {\"ZERTO_REWIND_CONFIG\": \"/absolute/path/to/config.json\"}}}}";
+
+fn duration(text: &str) -> Result<std::time::Duration, rewind_core::duration::DurationError> {
+    rewind_core::duration::parse(text)
+}

@@ -1,0 +1,41 @@
+//! The commands, a file each.
+use rewind_core::Error;
+
+use crate::{
+    cli::{Cli, Command},
+    interrupt::Interrupt,
+    output::Output,
+};
+
+mod catalog;
+mod checkpoints;
+mod completions;
+#[cfg(feature = "demo")]
+mod demo;
+mod find;
+mod guard;
+pub mod mcp;
+mod recover;
+
+/// Runs a command to its exit code.
+pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
+    let config = cli.config.as_deref();
+    let output = Output::new(cli.json);
+    let result: Result<(), Error> = match cli.command {
+        Command::Mcp => return mcp::run(cli.config, interrupt).await,
+        #[cfg(feature = "demo")]
+        Command::Demo(arguments) => return demo::run(arguments, interrupt).await,
+        Command::Find { vm } => find::run(config, &vm, output, &interrupt).await,
+        Command::Guard(arguments) => guard::run(config, arguments, output, &interrupt).await,
+        Command::Checkpoints(arguments) => {
+            checkpoints::run(config, arguments, output, &interrupt).await
+        }
+        Command::Recover(arguments) => recover::run(config, arguments, output, &interrupt).await,
+        Command::Catalog(command) => catalog::run(config, command, output),
+        Command::Completions { shell } => completions::run(shell),
+    };
+    match result {
+        Ok(()) => 0,
+        Err(error) => output.error(&error),
+    }
+}

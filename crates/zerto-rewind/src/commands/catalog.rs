@@ -1,0 +1,274 @@
+//! `catalog`: look at the list of tool calls that must be guarded. Nothing here calls a ZVM.
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use owo_colors::OwoColorize as _;
+use rewind_core::{
+    Error, ErrorCode,
+    catalog::{Call, Catalog, Entry, Lookup, Mode},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    cli::{self, CatalogTest},
+    output::{self, Output},
+    session,
+    table::table,
+};
+
+/// The longest arguments that are read from stdin, in bytes.
+const ARGUMENTS_MAX: u64 = 16 << 20;
+
+pub fn run(config: Option<&Path>, command: cli::Catalog, output: Output) -> Result<(), Error> {
+    match command {
+        cli::Catalog::List { file } => {
+            let (file, catalog) = load(config, file)?;
+            output.result(&Listing::new(&file, &catalog), Listing::show);
+        }
+        cli::Catalog::Validate { file } => {
+            let (file, catalog) = load(config, file)?;
+            output.result(&Listing::new(&file, &catalog), Listing::show_count);
+        }
+        cli::Catalog::Test(test) => {
+            let (_, catalog) = load(config, test.catalog.clone())?;
+            output.result(&decide(&catalog, &test)?, Decision::show);
+        }
+    }
+    Ok(())
+}
+
+/// The catalog that was named, else the configured one.
+fn load(config: Option<&Path>, file: Option<PathBuf>) -> Result<(PathBuf, Catalog), Error> {
+    let file = match file {
+        Some(file) => file,
+        None => session::load(config)?.catalog.ok_or_else(|| {
+            Error::new(
+                ErrorCode::Configuration,
+                "the configuration names no catalog, so every tool passes through",
+            )
+            .with_next(
+                "Set `catalog` in the configuration to the path of a catalog, or name a file here.",
+            )
+        })?,
+    };
+    let catalog = Catalog::load(&file)
+        .map_err(|error| Error::new(ErrorCode::CatalogUnusable, error.to_string()))?;
+    Ok((file, catalog))
+}
+
+#[derive(Serialize)]
+struct Listing {
+    file: PathBuf,
+    entries: Vec<Row>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    place: String,
+    server: String,
+    tool: String,
+    mode: &'static str,
+    vm: String,
+    action: String,
+    when: Vec<String>,
+}
+
+impl Listing {
+    fn new(file: &Path, catalog: &Catalog) -> Self {
+        Self {
+            file: file.to_owned(),
+            entries: catalog.entries().iter().map(Row::new).collect(),
+            warnings: catalog.warnings().iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn show(&self) -> String {
+        let rows = self.entries.iter().map(|row| {
+            let Row {
+                place,
+                server,
+                tool,
+                mode,
+                vm,
+                action,
+                when,
+            } = row;
+            let action = if when.is_empty() {
+                action.clone()
+            } else {
+                format!("{action} (when {})", when.join(", "))
+            };
+            [
+                place.clone(),
+                server.clone(),
+                tool.clone(),
+                (*mode).into(),
+                vm.clone(),
+                action,
+            ]
+        });
+        let headings = ["Entry", "Server", "Tool", "Mode", "VM", "Action"];
+        format!("{}{}", table(headings, rows), self.show_warnings())
+    }
+
+    fn show_count(&self) -> String {
+        let count = self.entries.len();
+        let entries = if count == 1 { "entry" } else { "entries" };
+        format!(
+            "{} {}: {count} {entries}, no mistakes{}",
+            "ok".green().bold(),
+            output::lines(&self.file.display().to_string()),
+            self.show_warnings()
+        )
+    }
+
+    fn show_warnings(&self) -> String {
+        let warnings = self.warnings.iter();
+        warnings
+            .map(|warning| {
+                format!(
+                    "\n{} {}",
+                    "warning:".yellow().bold(),
+                    output::lines(warning)
+                )
+            })
+            .collect()
+    }
+}
+
+impl Row {
+    fn new(entry: &Entry) -> Self {
+        Self {
+            place: entry.place().into(),
+            server: entry.server().into(),
+            tool: entry.tool().into(),
+            mode: match entry.mode() {
+                Mode::Guard => "guard",
+                Mode::Deny => "deny",
+            },
+            vm: entry.vm_rule().to_string(),
+            action: entry.action_template().into(),
+            when: entry.conditions().iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// What would be done about a call.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case", tag = "decision")]
+enum Decision {
+    /// Nothing: it is not listed, or no entry applies.
+    PassThrough { reasons: Vec<String> },
+    /// These VMs are pinned first.
+    Guard {
+        entry: String,
+        vms: Vec<String>,
+        action: String,
+        change_id: Option<String>,
+    },
+    /// It is refused.
+    Refuse { entry: String, reason: String },
+}
+
+fn decide(catalog: &Catalog, test: &CatalogTest) -> Result<Decision, Error> {
+    let arguments = arguments(&test.arguments)?;
+    let (server, tool) = test.call();
+    let call = Call {
+        server,
+        tool,
+        arguments: &arguments,
+    };
+    Ok(match catalog.lookup(&call) {
+        Lookup::Unlisted => Decision::PassThrough {
+            reasons: vec!["no entry names this tool".into()],
+        },
+        Lookup::DoesNotApply(skipped) => Decision::PassThrough {
+            reasons: skipped
+                .iter()
+                .map(|skipped| format!("{}: {}", skipped.entry.place(), skipped.reason))
+                .collect(),
+        },
+        Lookup::Denied(entry) => Decision::Refuse {
+            entry: entry.place().into(),
+            reason: "the catalog does not allow this tool".into(),
+        },
+        Lookup::Listed(entry) => guard(entry, &call).unwrap_or_else(|error| Decision::Refuse {
+            entry: entry.place().into(),
+            reason: error.to_string(),
+        }),
+    })
+}
+
+fn guard(entry: &Entry, call: &Call<'_>) -> Result<Decision, rewind_core::catalog::RuleError> {
+    Ok(Decision::Guard {
+        entry: entry.place().into(),
+        vms: entry.vms(call.arguments)?,
+        action: entry.action(call)?,
+        change_id: entry.change(call.arguments)?,
+    })
+}
+
+fn arguments(given: &str) -> Result<Value, Error> {
+    let invalid = |problem: String| {
+        Error::new(
+            ErrorCode::InvalidArgument,
+            format!("the arguments of the call: {problem}"),
+        )
+        .with_next("Give them as a JSON object, or - to read them from stdin.")
+    };
+    let mut text = given.to_owned();
+    if given == "-" {
+        text.clear();
+        let read = std::io::stdin()
+            .take(ARGUMENTS_MAX)
+            .read_to_string(&mut text);
+        read.map_err(|error| invalid(error.to_string()))?;
+    }
+    match serde_json::from_str(&text) {
+        Ok(arguments @ Value::Object(_)) => Ok(arguments),
+        Ok(_) => Err(invalid("not a JSON object".into())),
+        Err(error) => Err(invalid(error.to_string())),
+    }
+}
+
+impl Decision {
+    fn show(&self) -> String {
+        match self {
+            Self::PassThrough { reasons } => {
+                let reasons: String = reasons
+                    .iter()
+                    .map(|reason| format!("\n  {}", output::lines(reason)))
+                    .collect();
+                format!("{}{reasons}", "pass through".bold())
+            }
+            Self::Guard {
+                entry,
+                vms,
+                action,
+                change_id,
+            } => {
+                let change = match change_id {
+                    Some(id) => format!("\n  change  {}", output::lines(id)),
+                    None => String::new(),
+                };
+                format!(
+                    "{} by {entry}\n  VM      {}\n  action  {}{change}",
+                    "guard".green().bold(),
+                    output::lines(&vms.join(", ")),
+                    output::lines(action)
+                )
+            }
+            Self::Refuse { entry, reason } => {
+                format!(
+                    "{} by {entry}\n  {}",
+                    "refuse".red().bold(),
+                    output::lines(reason)
+                )
+            }
+        }
+    }
+}

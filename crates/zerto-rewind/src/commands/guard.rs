@@ -1,0 +1,60 @@
+//! `guard`: pins on every VPG that protects a VM.
+use std::path::Path;
+
+use owo_colors::OwoColorize as _;
+use rewind_core::{Error, GuardRequest, Receipt, text};
+
+use crate::{
+    cli,
+    interrupt::Interrupt,
+    output::Output,
+    session::Session,
+    table::{moment, table},
+};
+
+pub async fn run(
+    config: Option<&Path>,
+    arguments: cli::Guard,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let session = Session::open(config, interrupt)?;
+    let request = GuardRequest {
+        vm: arguments.vm,
+        action: arguments.action,
+        agent: arguments.agent,
+        change_id: arguments.change,
+    };
+    let receipt = session
+        .run(async |rewind, call| rewind.guard(request.clone(), &call).await)
+        .await?;
+    output.result(&receipt, show);
+    Ok(())
+}
+
+/// A receipt for a person.
+fn show(receipt: &Receipt) -> String {
+    let rows = receipt.pins.iter().map(|pin| {
+        let until = pin
+            .expected_until
+            .as_deref()
+            .map_or_else(|| "?".into(), moment);
+        [
+            pin.checkpoint.clone(),
+            moment(&pin.time),
+            until,
+            pin.vpg.clone(),
+        ]
+    });
+    let headings = ["Checkpoint", "Time (UTC)", "Until (UTC, estimate)", "VPG"];
+    format!(
+        "{} {} in {:.1} s. The change may be made.\n\nTag        {}\nChange id  {}\n\n{}\n\n{}",
+        "Guarded".green().bold(),
+        text::one_line(&receipt.vm).bold(),
+        receipt.seconds,
+        text::one_line(&receipt.tag),
+        text::one_line(&receipt.change_id),
+        table(headings, rows),
+        receipt.note.dimmed()
+    )
+}

@@ -1,0 +1,68 @@
+//! The programs `zerto-rewind` and `zerto-rewind-mcp`: arguments, terminal and exit codes around `rewind-core` and
+//! `rewind-mcp`.
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::Parser;
+
+mod cli;
+mod commands;
+mod interrupt;
+mod logging;
+mod output;
+mod progress;
+mod session;
+mod table;
+mod terminal;
+
+use interrupt::Interrupt;
+
+/// Runs `zerto-rewind` with these arguments, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match cli::Cli::try_parse_from(arguments) {
+        Ok(cli) => block_on(|interrupt| commands::run(cli, interrupt)),
+        Err(error) => usage(&error),
+    }
+}
+
+/// Runs `zerto-rewind-mcp` with these arguments, the program's name first.
+pub fn run_server(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match cli::ServerCli::try_parse_from(arguments) {
+        Ok(_) => block_on(|interrupt| commands::mcp::run(None, interrupt)),
+        Err(error) => usage(&error),
+    }
+}
+
+/// Help and version on stdout, a mistake on stderr.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Where nobody reads it, there is nobody to tell.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Runs a program to its exit code. A second Ctrl-C ends it at once.
+fn block_on<F: Future<Output = u8>>(program: impl FnOnce(Interrupt) -> F) -> ExitCode {
+    logging::start();
+    // Two workers: one for the connection, one for what is done with what arrives.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            anstream::eprintln!("error: the program could not start: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let code = runtime.block_on(async {
+        let interrupt = Interrupt::watch();
+        let impatient = interrupt.clone();
+        tokio::select! {
+            code = program(interrupt) => code,
+            () = impatient.twice() => 130,
+        }
+    });
+    // A read of the terminal or of stdin can't be cancelled: don't wait for it.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}

@@ -1,0 +1,155 @@
+//! What a command prints: its result on stdout, its error on stderr; with `--json`, both on stdout.
+use std::{fmt::Write as _, io::Write as _};
+
+use owo_colors::OwoColorize as _;
+use rewind_core::{Error, ErrorCode, text};
+use serde::Serialize;
+use serde_json::json;
+
+/// Where results and errors go.
+#[derive(Clone, Copy)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// For people, or as JSON for scripts.
+    pub fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// A command's result: itself as JSON, or as `text` puts it.
+    pub fn result<T: Serialize>(&self, result: &T, text: impl FnOnce(&T) -> String) {
+        if self.json {
+            print(&to_json(result));
+        } else {
+            print(&text(result));
+        }
+    }
+
+    /// A command's end with an error, and the exit code for it.
+    pub fn error(&self, error: &Error) -> u8 {
+        if self.json {
+            print(&to_json(&json!({ "error": error })));
+        } else {
+            note(&describe(error));
+        }
+        error.code.exit_code()
+    }
+}
+
+/// To stdout. Styles go where they are wanted: not into pipes, and not against `NO_COLOR`. A reader that has gone
+/// (`| head`) is no error.
+pub fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    if let Err(error) = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+        tracing::debug!(%error, "stdout is closed");
+    }
+}
+
+/// To stderr.
+pub fn note(text: &str) {
+    let mut out = anstream::stderr().lock();
+    if let Err(error) = writeln!(out, "{}", text.trim_end()) {
+        tracing::debug!(%error, "stderr is closed");
+    }
+}
+
+/// An error for a person: what happened, what was done, what to do next.
+fn describe(error: &Error) -> String {
+    let mut text = String::new();
+    let code = error.code.as_str();
+    let what = match error.code {
+        ErrorCode::Cancelled => format!("interrupted[{code}]").yellow().bold().to_string(),
+        _ => format!("error[{code}]").red().bold().to_string(),
+    };
+    let _ = writeln!(text, "{what}: {}", lines(&error.message));
+    section(
+        &mut text,
+        "candidates",
+        error.candidates.iter().map(|candidate| lines(candidate)),
+    );
+    section(
+        &mut text,
+        "done before",
+        error
+            .done
+            .iter()
+            .map(|done| lines(&rewind_mcp::text::done(done))),
+    );
+    let _ = writeln!(text, "{}: {}", "next".bold(), lines(&error.next));
+    text
+}
+
+fn section(text: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+    let mut items = items.peekable();
+    if items.peek().is_some() {
+        let _ = writeln!(text, "{}:", heading.bold());
+    }
+    for item in items {
+        let _ = writeln!(text, "  - {item}");
+    }
+}
+
+/// Text from outside, cleaned line by line: nothing in it reaches the terminal but what can be read. Its spaces stay, so
+/// that what is aligned stays aligned.
+pub fn lines(text: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<_> = line.split(' ').map(text::one_line).collect();
+        words.join(" ").trim_end().to_owned()
+    };
+    let lines: Vec<_> = text.lines().map(line).collect();
+    lines.join("\n")
+}
+
+/// Pretty JSON whose strings can't steer a terminal: what `text` would clean away is written as an escape instead,
+/// so that the value stays the same.
+fn to_json(value: &impl Serialize) -> String {
+    // Results are plain data with string keys: they always serialise.
+    let json = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut safe = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n'
+            || c == ' '
+            || c.is_ascii_graphic()
+            || text::one_line(c.encode_utf8(&mut [0; 4])).contains(c)
+        {
+            safe.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_spaces_and_nothing_that_steers() {
+        assert_eq!(
+            lines("  VM      a\u{1b}[31mb\n\u{202e}tag  c\r\n"),
+            "  VM      a [31mb\ntag  c"
+        );
+    }
+
+    #[test]
+    fn json_keeps_the_value_and_cannot_steer_a_terminal() {
+        let value = json!({ "name": "caf\u{e9} \u{202e}\u{9b}31m\u{1b}[0m\u{7f} \u{e0041} 日本" });
+        let printed = to_json(&value);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&printed).unwrap(),
+            value
+        );
+        assert!(
+            printed.contains("café") && printed.contains("日本"),
+            "{printed}"
+        );
+        for c in ['\u{202e}', '\u{9b}', '\u{1b}', '\u{7f}', '\u{e0041}'] {
+            assert!(!printed.contains(c), "{c:?} in {printed:?}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The built MCP server over real stdio.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::{World, stdio::Server};
+use zvm_sim::{Scenario, Spread};
+
+const GUARD: &str = "zerto_create_tagged_checkpoint";
+const OLD: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "stateless-client", "version": "1" },
+    })
+}
+
+#[tokio::test]
+async fn speaks_every_older_revision() {
+    let world = World::new().await;
+    for revision in OLD {
+        let mut server = Server::initialized(&world.config(), revision).await;
+        let tools = server.request("tools/list", json!({})).await;
+        assert_eq!(
+            tools["result"]["tools"].as_array().unwrap().len(),
+            5,
+            "{revision}"
+        );
+        let found = server
+            .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
+            .await;
+        assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu", "{revision}");
+        assert!(
+            found.get("resultType").is_none(),
+            "{revision} does not know it"
+        );
+        server.close_stdin();
+        assert_eq!(server.end().await, (0, String::new()), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn speaks_the_stateless_revision() {
+    let world = World::new().await;
+    let mut server = Server::start(&world.config());
+    let discovered = server
+        .request("server/discover", json!({ "_meta": meta() }))
+        .await;
+    let versions = discovered["result"]["supportedVersions"]
+        .as_array()
+        .unwrap();
+    for version in OLD.into_iter().chain(["2026-07-28"]) {
+        assert!(
+            versions.iter().any(|known| known == version),
+            "{version} is not in {versions:?}"
+        );
+    }
+    let list = server
+        .request("tools/list", json!({ "_meta": meta() }))
+        .await;
+    assert_eq!(list["result"]["cacheScope"], "private");
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 5);
+    let call = json!({
+        "_meta": meta(), "name": GUARD, "arguments": { "vm": "jp-ubuntu", "action": "edit" },
+    });
+    let receipt = server.request("tools/call", call).await;
+    assert_eq!(receipt["result"]["resultType"], "complete");
+    assert_eq!(
+        receipt["result"]["structuredContent"]["agent"],
+        "stateless-client"
+    );
+}
+
+#[tokio::test]
+async fn starts_and_lists_its_tools_without_a_configuration_and_without_a_zvm() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none.json");
+    let mut server = Server::initialized(&missing, "2025-11-25").await;
+    let tools = server.request("tools/list", json!({})).await;
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+    let result = server
+        .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
+        .await;
+    assert_eq!(result["isError"], true);
+    assert_eq!(
+        result["structuredContent"]["error"]["code"],
+        "configuration"
+    );
+    assert!(
+        result["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("none.json")
+    );
+}
+
+#[tokio::test]
+async fn says_nothing_to_the_zvm_before_the_first_call() {
+    let world = World::new().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    server.request("tools/list", json!({})).await;
+    server.close_stdin();
+    // The look for what an earlier run left behind is over, too, when the server has ended.
+    assert_eq!(server.end().await.0, 0);
+    assert!(
+        world.sim.requests().is_empty(),
+        "{:?}",
+        world.sim.requests()
+    );
+}
+
+#[tokio::test]
+async fn garbage_on_stdin_does_not_end_it() {
+    let world = World::new().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    for line in ["not json", "{\"jsonrpc\":\"2.0\"}", "[1,2]", "\u{0}", ""] {
+        server.raw(line).await;
+    }
+    let found = server
+        .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
+        .await;
+    assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
+}
+
+/// A ZVM that lists no tag for a long time.
+async fn waiting_world() -> World {
+    let world = World::new().await;
+    world.sim.update(|switches| switches.tag_never_shows = true);
+    world
+}
+
+#[tokio::test]
+async fn the_end_of_stdin_in_the_middle_of_a_guard_ends_the_guard_and_the_server() {
+    let world = waiting_world().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    server
+        .ask(
+            "tools/call",
+            json!({ "name": GUARD, "arguments": { "vm": "jp-ubuntu", "action": "edit" } }),
+        )
+        .await;
+    world
+        .sim
+        .wait_for(|zvm| zvm.answered("POST", "/checkpoints") == 1)
+        .await;
+    let begun = Instant::now();
+    server.close_stdin();
+    let (code, log) = server.end().await;
+    assert_eq!(code, 0, "{log}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(
+        log.contains("cancelled") && log.contains("InsertedNotListed"),
+        "the log tells what was done: {log}"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn sigterm_unmounts_before_the_end() {
+    let mut scenario = Scenario::fast();
+    scenario.timings.mount = Spread::fixed(Duration::from_secs(30));
+    let world = World::with(scenario).await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let receipt = server
+        .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
+        .await;
+    let checkpoint = &receipt["structuredContent"]["pins"][0]["checkpoint"];
+    let recover = json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": checkpoint, "confirmed": true });
+    server
+        .ask(
+            "tools/call",
+            json!({ "name": "zerto_recover_file", "arguments": recover }),
+        )
+        .await;
+    world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
+    support::signal(&server.child, rustix::process::Signal::TERM);
+    let (code, log) = server.end().await;
+    assert_eq!(code, 0, "{log}");
+    assert!(
+        world.sim.flr_sessions().is_empty(),
+        "a session is open: {:?}\n{log}",
+        world.sim.flr_sessions()
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_request_gets_no_answer_and_the_log_says_what_was_done() {
+    let world = waiting_world().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let id = server
+        .ask(
+            "tools/call",
+            json!({ "name": GUARD, "arguments": { "vm": "jp-ubuntu", "action": "edit" } }),
+        )
+        .await;
+    world
+        .sim
+        .wait_for(|zvm| zvm.answered("POST", "/checkpoints") == 1)
+        .await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "enough" } });
+    server.send(&cancel).await;
+    // The next answer is the next request's.
+    let found = server
+        .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
+        .await;
+    assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
+    server.close_stdin();
+    while let Some(message) = server.message_or_end().await {
+        assert_ne!(message["id"], id, "{message}");
+    }
+    let (_, log) = server.end().await;
+    assert!(
+        log.contains("cancelled") && log.contains("InsertedNotListed"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn progress_comes_with_the_token_that_was_given_and_ends_with_the_answer() {
+    let mut scenario = Scenario::fast();
+    scenario.timings.listing_lag = Spread::fixed(Duration::from_secs(3));
+    let world = World::with(scenario).await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let params = json!({
+        "name": GUARD, "arguments": { "vm": "jp-ubuntu", "action": "edit" }, "_meta": { "progressToken": "tok-1" },
+    });
+    let id = server.ask("tools/call", params).await;
+    let mut updates = 0;
+    let mut last = 0.0;
+    loop {
+        let message = server.message().await;
+        if message["id"] == id {
+            assert_eq!(message["result"]["isError"], false);
+            break;
+        }
+        assert_eq!(message["method"], "notifications/progress");
+        assert_eq!(message["params"]["progressToken"], "tok-1");
+        let progress = message["params"]["progress"].as_f64().unwrap();
+        assert!(progress > last, "{progress} after {last}");
+        last = progress;
+        updates += 1;
+    }
+    assert!(updates >= 2, "{updates} updates in three seconds");
+}
+
+#[tokio::test]
+async fn answers_help_and_version() {
+    let world = World::new().await;
+    let server = env!("CARGO_BIN_EXE_zerto-rewind-mcp");
+    let mut version = support::program(server, &world.config());
+    let run = world.finish(version.arg("--version")).await;
+    assert_eq!(
+        (run.code, &*run.stdout),
+        (
+            0,
+            concat!("zerto-rewind-mcp ", env!("CARGO_PKG_VERSION"), "\n")
+        )
+    );
+    let mut help = support::program(server, &world.config());
+    let run = world.finish(help.arg("--help")).await;
+    assert!(
+        run.code == 0 && run.stdout.contains("ZERTO_REWIND_CONFIG"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_next_start_unmounts_what_a_killed_server_left_mounted() {
+    let mut scenario = Scenario::fast();
+    scenario.timings.mount = Spread::fixed(Duration::from_secs(30));
+    let world = World::with(scenario).await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let receipt = server
+        .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
+        .await;
+    let checkpoint = &receipt["structuredContent"]["pins"][0]["checkpoint"];
+    let recover = json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": checkpoint, "confirmed": true });
+    server
+        .ask(
+            "tools/call",
+            json!({ "name": "zerto_recover_file", "arguments": recover }),
+        )
+        .await;
+    // Once it asks after the session, it has written down which one is its own.
+    world
+        .sim
+        .wait_for(|zvm| zvm.answered("GET", "/flrs/") > 0)
+        .await;
+    server.child.kill().await.unwrap();
+    assert_eq!(world.sim.flr_sessions().len(), 1);
+
+    let next = Server::initialized(&world.config(), "2025-11-25").await;
+    let gone = world.sim.wait_for(|zvm| zvm.sessions().is_empty());
+    tokio::time::timeout(support::PATIENCE, gone)
+        .await
+        .expect("it stays mounted");
+    drop(next);
+}

@@ -1,0 +1,139 @@
+//! A simulated ZVM, a configuration file for it, and the built programs.
+#![allow(dead_code)]
+
+pub mod stdio;
+#[cfg(unix)]
+pub mod terminal;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+use zvm_sim::{Scenario, Sim};
+
+/// Longer than anything here takes, short enough for a failing test.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A simulated ZVM and a configuration file for it.
+pub struct World {
+    pub sim: Sim,
+    pub folder: TempDir,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(Scenario::fast()).await
+    }
+
+    pub async fn with(scenario: Scenario) -> Self {
+        let world = Self {
+            sim: Sim::start(scenario).await.unwrap(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        world.configure(json!({}));
+        world
+    }
+
+    /// Writes the configuration file with these keys besides the needed ones.
+    pub fn configure(&self, extra: Value) {
+        let credentials = self.sim.credentials();
+        let mut config = json!({
+            "zerto_url": self.sim.url(),
+            "username": credentials.username,
+            "password": credentials.password,
+            "verify_tls": true,
+            "ca_file": self.sim.ca_file(),
+            "state_dir": self.path("state"),
+            "recover_dir": self.path("recovered"),
+        });
+        for (key, value) in extra.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        fs::write(self.config(), config.to_string()).unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.path("config.json")
+    }
+
+    /// Runs `zerto-rewind` with these arguments and waits for its end.
+    pub async fn run(&self, arguments: &[&str]) -> Run {
+        self.finish(&mut self.command(arguments)).await
+    }
+
+    pub async fn finish(&self, command: &mut Command) -> Run {
+        Run::of(
+            tokio::time::timeout(PATIENCE, command.output())
+                .await
+                .expect("it does not end")
+                .unwrap(),
+        )
+    }
+
+    /// `zerto-rewind`, configured, with no terminal and nothing on stdin.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program(env!("CARGO_BIN_EXE_zerto-rewind"), &self.config());
+        command.args(arguments);
+        command
+    }
+}
+
+/// One of the programs in a quiet environment.
+pub fn program(path: &str, config: &Path) -> Command {
+    let mut command = Command::new(path);
+    command
+        .env("ZERTO_REWIND_CONFIG", config)
+        .env("USER", "justin")
+        .env_remove("RUST_LOG")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// How a program ended.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+/// Ctrl-C.
+#[cfg(unix)]
+pub fn interrupt(child: &tokio::process::Child) {
+    signal(child, rustix::process::Signal::INT);
+}
+
+#[cfg(unix)]
+pub fn signal(child: &tokio::process::Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
