@@ -9,12 +9,14 @@
 mod action;
 mod condition;
 mod error;
+mod live;
 mod pattern;
 mod raw;
 mod read;
 mod source;
 mod table;
 mod vm;
+mod warnings;
 
 use std::{fmt, path::Path, time::Duration};
 
@@ -22,9 +24,11 @@ use serde_json::Value;
 
 pub use condition::Condition;
 pub use error::{CatalogError, Mistake, RuleError, RuleProblem, Warning};
+pub(crate) use live::{Current, LiveCatalog};
 pub use vm::VmRule;
 
 use action::Action;
+use live::Watched;
 use pattern::{Glob, Pointer};
 
 /// The most VMs that one call may concern.
@@ -132,9 +136,17 @@ impl Catalog {
     ///
     /// A file that cannot be read, or mistakes, each with file, line, column and what to write instead.
     pub fn load(path: &Path) -> Result<Self, CatalogError> {
+        Self::load_watched(path).0
+    }
+
+    /// As [`load`](Self::load), with every file that was looked at, as it was before.
+    fn load_watched(path: &Path) -> (Result<Self, CatalogError>, Vec<Watched>) {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let text = source::file(&file).map_err(CatalogError::from)?;
-        Self::parse(&text, &file)
+        let mut files = vec![Watched::new(&file)];
+        let catalog = source::file(&file)
+            .map_err(CatalogError::from)
+            .and_then(|text| Self::read(&text, &file, &mut files));
+        (catalog, files)
     }
 
     /// Checks the text of a catalog file. `file` is named in mistakes, and tables are looked for in its folder.
@@ -143,8 +155,19 @@ impl Catalog {
     ///
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &Path) -> Result<Self, CatalogError> {
-        let (entries, warnings) = read::catalog(text, file)?;
+        Self::read(text, file, &mut Vec::new())
+    }
+
+    fn read(text: &str, file: &Path, files: &mut Vec<Watched>) -> Result<Self, CatalogError> {
+        let entries = read::catalog(text, file, files)?;
+        let warnings = warnings::of(&entries);
         Ok(Self { entries, warnings })
+    }
+
+    /// Whether any entry names this tool: false means that a call of it is certainly unlisted.
+    #[must_use]
+    pub fn names(&self, server: Option<&str>, tool: &str) -> bool {
+        self.entries.iter().any(|entry| entry.names(server, tool))
     }
 
     /// The entries, in the order of the file.
@@ -153,7 +176,7 @@ impl Catalog {
         &self.entries
     }
 
-    /// What is allowed but probably not meant: entries that can never apply.
+    /// What is allowed but probably not meant: entries that can never apply, and keys without effect.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -163,7 +186,11 @@ impl Catalog {
     #[must_use]
     pub fn lookup(&self, call: &Call<'_>) -> Lookup<'_> {
         let mut skipped = Vec::new();
-        for entry in self.entries.iter().filter(|entry| entry.names(call)) {
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| entry.names(call.server, call.tool))
+        {
             match entry.skips(call.arguments) {
                 Some(reason) => skipped.push(Skipped { entry, reason }),
                 None if entry.mode == Mode::Deny => return Lookup::Denied(entry),
@@ -277,8 +304,8 @@ impl Entry {
         }
     }
 
-    fn names(&self, call: &Call<'_>) -> bool {
-        self.tool.matches(call.tool) && call.server.is_none_or(|server| self.server.matches(server))
+    fn names(&self, server: Option<&str>, tool: &str) -> bool {
+        self.tool.matches(tool) && server.is_none_or(|server| self.server.matches(server))
     }
 
     fn skips(&self, arguments: &Value) -> Option<Reason<'_>> {

@@ -17,6 +17,7 @@ use std::{
 use secrecy::{SecretString, zeroize::Zeroizing};
 use url::Url;
 
+pub use check::default_state_dir;
 pub use error::ConfigError;
 
 /// The environment variable that names the configuration file.

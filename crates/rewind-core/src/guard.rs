@@ -1,15 +1,21 @@
 //! Guard: pins on every VPG that protects a VM, all or failed.
+mod earlier;
 mod pin;
 mod run;
+mod share;
 mod stage;
 mod tag;
 mod tool_call;
+mod vms;
 
-pub(crate) use run::guard;
+pub(crate) use run::{Guarding, guard, refuse_what_can_not_work};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+pub(crate) use share::{Covered, Sharing};
+pub(crate) use tag::{Intent, given};
 pub(crate) use tool_call::guard_tool_call;
+pub(crate) use vms::{all_or_failed, at_once, pinned};
 
 /// `zerto_create_tagged_checkpoint`.
 #[derive(Clone, Debug)]

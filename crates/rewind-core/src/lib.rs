@@ -4,10 +4,12 @@
 pub mod catalog;
 pub mod config;
 pub mod duration;
+pub mod enforce;
 mod hint;
 pub mod lock;
 mod marker;
 pub mod state;
+pub mod stop;
 pub mod tag;
 pub mod text;
 

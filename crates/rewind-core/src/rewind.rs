@@ -5,11 +5,13 @@ use crate::{
     catalog::Catalog,
     checkpoints,
     config::{self, Config, Confirmation, FirstUse},
+    enforce::{self, ChangedTool},
     guard,
     lock::Locks,
     login_gate::StateGate,
     protection, recovery,
     state::{State, StateError},
+    stop::Stop,
 };
 use std::{
     sync::{Arc, Mutex},
@@ -20,7 +22,7 @@ use zvm_client::{Timeouts, TlsTrust, Zvm, ZvmConfig};
 /// One configured ZVM with its state. Cheap to clone. Opening it sends nothing and does not open the state database.
 #[derive(Clone, Debug)]
 pub struct Rewind {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
 }
 
 /// What `recover` would do, precisely enough for a human to agree to it.
@@ -130,7 +132,7 @@ impl Rewind {
     /// Pins the VMs that a tool call is about to change, if the catalog lists the tool.
     ///
     /// # Errors
-    /// `denied`, `catalog_unusable`, `invalid_argument` where no VM or another one than `vm` is found, and those of
+    /// `denied`, `stopped`, `catalog_unusable`, `invalid_argument` where no VM or another one than `vm` is found, and those of
     /// [`guard`](Self::guard).
     pub async fn guard_tool_call(
         &self,
@@ -191,6 +193,32 @@ impl Rewind {
     /// Those of the state and of the ZVM; what could not be unmounted stays for the next time.
     pub async fn clean_up_orphans(&self) -> Result<usize, Error> {
         recovery::clean_up_orphans(&self.core).await
+    }
+
+    /// Refuses while a person has stopped changes. A guard that an agent asks for is the word that it may make its change, so the
+    /// MCP server asks this first; a person at a terminal may pin whenever they like.
+    ///
+    /// # Errors
+    /// `stopped`, with the reason; `state` where it cannot be told.
+    pub fn not_stopped(&self) -> Result<(), Error> {
+        Stop::at(&self.core.config.state_dir).check()
+    }
+
+    /// The listed tools whose servers describe them in another way than was accepted, by server and name.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn changed_tools(&self) -> Result<Vec<ChangedTool>, Error> {
+        enforce::changed_tools(&self.core.state)
+    }
+
+    /// Accepts a tool as it is described in `tool`, because a person at a terminal said so. Calls of it are no longer refused, unless
+    /// it has changed again meanwhile.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn accept_tool(&self, tool: &ChangedTool, by: &str) -> Result<(), Error> {
+        enforce::accept_tool(&self.core.state, tool, by)
     }
 
     /// Permits one more login after too many refused ones, because a person at a terminal asked for it.

@@ -6,12 +6,15 @@
 //! The calls are synchronous, take milliseconds, and may wait some seconds for another process: async code runs them with
 //! `tokio::task::spawn_blocking`.
 
+pub(crate) mod calls;
 mod error;
 pub(crate) mod folder;
 mod guards;
 mod logins;
+mod outcomes;
 mod schema;
 mod sessions;
+pub(crate) mod tools;
 
 use std::{
     path::{Path, PathBuf},
@@ -23,6 +26,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use error::StateError;
 pub use folder::FolderError;
+pub(crate) use guards::{EarlierGuard, digest};
 pub use guards::{GuardRecord, PinRecord, ToolCall, arguments_digest};
 pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
 pub use sessions::{FlrMount, OpenSession, SessionId};

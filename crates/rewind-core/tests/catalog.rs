@@ -1013,8 +1013,110 @@ action = "e"
         warnings,
         [
             "catalog.toml:7: can never apply: the entry at catalog.toml:3 applies to every such call before it",
-            "catalog.toml:12: can never apply: one of its conditions never holds",
+            "catalog.toml:12: can never apply: no arguments satisfy its conditions",
             "catalog.toml:17: can never apply: its table of hosts is empty",
         ]
     );
+}
+
+#[test]
+fn conditions_that_contradict_each_other_are_warned_about() {
+    let warnings = |when: &str| {
+        entry(r#"{ arg = "/vm" }"#, &format!("when = [{when}]"))
+            .warnings()
+            .len()
+    };
+    for never in [
+        r#"{ arg = "/a", equals = 1, exists = false }"#,
+        r#"{ arg = "/a", exists = true }, { arg = "/a", exists = false }"#,
+        r#"{ arg = "/a", equals = "x" }, { arg = "/a", equals = "y" }"#,
+        r#"{ arg = "/a", equals = "x", not_equals = "x" }"#,
+        r#"{ arg = "/a", in = ["x", "y"] }, { arg = "/a", equals = "z" }"#,
+        r#"{ arg = "/a", in = ["x", "y"], glob = "z*" }"#,
+        r#"{ arg = "/a", equals = "x", matches = "^y" }"#,
+        r#"{ arg = "/a", greater_than = 5, less_than = 5 }"#,
+        r#"{ arg = "/a", in = [1, 2] }, { arg = "/a", greater_than = 2 }"#,
+    ] {
+        assert_eq!(warnings(never), 1, "{never}");
+    }
+    for possible in [
+        r#"{ arg = "/a", equals = 1 }, { arg = "/b", exists = false }"#,
+        r#"{ arg = "/a", not_equals = 1, exists = false }"#,
+        r#"{ arg = "/a", equals = 5, glob = "5" }"#,
+        r#"{ arg = "/a", equals = true, not_equals = true }"#,
+        r#"{ arg = "/a", equals = "5", greater_than = 4 }"#,
+        r#"{ arg = "/a", in = ["x", "y"], not_equals = "x" }"#,
+        r#"{ arg = "/a", greater_than = 5, less_than = 6 }"#,
+        r#"{ arg = "/a", glob = "x*", matches = "y$" }"#,
+    ] {
+        assert_eq!(warnings(possible), 0, "{possible}");
+    }
+}
+
+#[test]
+fn shadows_are_told_only_where_they_are_certain() {
+    let shadowed = |first: &str, second: &str| {
+        let entry = |text: &str| format!("[[guard]]\naction = \"a\"\n{text}\n");
+        let catalog = catalog(&format!("{}{}", entry(first), entry(second)));
+        catalog
+            .warnings()
+            .iter()
+            .any(|warning| warning.message.contains("before it"))
+    };
+    let vm = r#"vm = { arg = "/vm" }"#;
+    let hosts = |names: &str| format!(r#"vm = {{ arg = "/c", hosts = {{ {names} }} }}"#);
+    let when = r#"when = [{ arg = "/dry_run", not_equals = true }]"#;
+    let more =
+        r#"when = [{ arg = "/force", equals = true }, { arg = "/dry_run", not_equals = true }]"#;
+    let tool = |tool: &str, rest: &str| format!("tool = \"{tool}\"\n{rest}");
+    let both = |a: &str, b: &str| format!("{a}\n{b}");
+
+    assert!(shadowed(&tool("vm_*", vm), &tool("vm_{start,stop}", vm)));
+    assert!(shadowed(
+        &tool("x", &both(vm, when)),
+        &tool("x", &both(vm, more))
+    ));
+    assert!(shadowed(
+        &tool("x", &hosts(r#"a = "A", b = "B""#)),
+        &tool("x", &hosts(r#"B = "B""#))
+    ));
+    assert!(shadowed(&tool("x", vm), &tool("x", "mode = \"deny\"")));
+
+    assert!(!shadowed(&tool("vm_start", vm), &tool("vm_*", vm)));
+    assert!(!shadowed(
+        &tool("x", &both(vm, more)),
+        &tool("x", &both(vm, when))
+    ));
+    assert!(!shadowed(
+        &tool("x", &hosts(r#"a = "A""#)),
+        &tool("x", &hosts(r#"b = "B""#))
+    ));
+    assert!(!shadowed(&tool("x", &hosts(r#"a = "A""#)), &tool("x", vm)));
+    assert!(!shadowed(
+        &format!("server = \"a\"\n{}", tool("x", vm)),
+        &tool("x", vm)
+    ));
+}
+
+#[test]
+fn keys_and_names_that_do_nothing_are_warned_about() {
+    let messages = |entry: &str| -> Vec<String> {
+        catalog(&format!("[[guard]]\n{entry}"))
+            .warnings()
+            .iter()
+            .map(|warning| warning.message.clone())
+            .collect()
+    };
+    let joined =
+        messages("tool = \"mcp__vmware__vm_delete\"\nvm = { arg = \"/vm\" }\naction = \"a\"");
+    assert!(
+        joined[0].contains(r#"server = "vmware" and tool = "vm_delete""#),
+        "{joined:?}"
+    );
+    let denied = messages(
+        "tool = \"x\"\nmode = \"deny\"\nreuse = \"5m\"\nunprotected = \"pass\"\nchange = { arg = \"/c\" }",
+    );
+    assert_eq!(denied.len(), 3, "{denied:?}");
+    let empty = messages("tool = \"x\"\nvm = { arg = \"/vm\", table = {} }\naction = \"a\"");
+    assert_eq!(empty, ["refuses every call: its table is empty"]);
 }

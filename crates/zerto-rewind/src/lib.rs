@@ -4,6 +4,8 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
+pub mod catalog_accept;
+pub mod catalog_scan;
 mod cli;
 mod commands;
 mod interrupt;

@@ -96,10 +96,15 @@ impl Session {
         Call {
             progress: Some(Bar::new()),
             cancel: self.cancel.clone(),
-            caller: format!("cli/{}", user()),
+            caller: caller(),
             session_change_id: self.change_id.clone(),
         }
     }
+}
+
+/// Who works at this command line, for the tag.
+pub fn caller() -> String {
+    format!("cli/{}", user())
 }
 
 /// The name of the user, as the environment has it.

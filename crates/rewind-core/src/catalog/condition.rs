@@ -37,13 +37,58 @@ impl Condition {
         let value = self.pointer.find(arguments);
         self.tests.iter().all(|test| test.holds(value))
     }
+}
 
-    /// Whether no argument can satisfy it.
-    pub(super) fn never_holds(&self) -> bool {
-        self.tests
+/// Whether no arguments can satisfy all of them. True only where that is certain.
+pub(super) fn contradict(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| {
+        let of_same: Vec<&Test> = conditions
             .iter()
-            .any(|test| matches!(test, Test::In(values) if values.is_empty()))
-    }
+            .filter(|other| other.pointer == condition.pointer)
+            .flat_map(|other| &other.tests)
+            .collect();
+        none_satisfies(&of_same)
+    })
+}
+
+/// Whether no value satisfies all tests.
+fn none_satisfies(tests: &[&Test]) -> bool {
+    let must_be_missing = tests.iter().any(|test| matches!(test, Test::Exists(false)));
+    let must_be_there = tests
+        .iter()
+        .any(|test| !matches!(test, Test::Exists(false) | Test::NotEquals(_)));
+    (must_be_missing && must_be_there) || bounds_cross(tests) || no_candidate(tests)
+}
+
+fn bounds_cross(tests: &[&Test]) -> bool {
+    tests.iter().any(|test| {
+        let Test::GreaterThan(lower) = test else {
+            return false;
+        };
+        tests.iter().any(|test| {
+            let Test::LessThan(upper) = test else {
+                return false;
+            };
+            matches!(
+                order(lower, upper),
+                Some(Ordering::Greater | Ordering::Equal)
+            )
+        })
+    })
+}
+
+/// Whether a test allows some values only, and each of them fails another test.
+fn no_candidate(tests: &[&Test]) -> bool {
+    tests.iter().any(|test| {
+        let candidates = match test {
+            Test::Equals(value) => std::slice::from_ref(value),
+            Test::In(values) => values.as_slice(),
+            _ => return false,
+        };
+        candidates
+            .iter()
+            .all(|value| tests.iter().any(|test| test.fails_for_all_forms(value)))
+    })
 }
 
 impl Test {
@@ -61,6 +106,35 @@ impl Test {
             Self::GreaterThan(bound) => compare(value, bound) == Some(Ordering::Greater),
             Self::LessThan(bound) => compare(value, bound) == Some(Ordering::Less),
         }
+    }
+}
+
+impl Test {
+    /// Whether it holds neither for this value nor for any other that says the same, such as `"5"` for `5`.
+    fn fails_for_all_forms(&self, value: &Value) -> bool {
+        match self {
+            // They hold for all forms or for none.
+            Self::Equals(_) | Self::In(_) | Self::GreaterThan(_) | Self::LessThan(_) => {
+                !self.holds(Some(value))
+            }
+            Self::NotEquals(_) | Self::Matches(_) | Self::Glob(_) => {
+                has_one_form(value) && !self.holds(Some(value))
+            }
+            Self::Exists(wanted) => !wanted,
+        }
+    }
+}
+
+/// Whether no other value says the same.
+fn has_one_form(value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let text = text.trim();
+            !text.eq_ignore_ascii_case("true")
+                && !text.eq_ignore_ascii_case("false")
+                && text.trim_start_matches('+').parse::<Number>().is_err()
+        }
+        _ => false,
     }
 }
 

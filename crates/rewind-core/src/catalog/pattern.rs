@@ -43,11 +43,27 @@ impl Glob {
 
     /// Whether this glob surely matches whatever the other one matches.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        self.source == "*"
-            || self.source == other.source
-            || (!other.source.contains(['*', '?', '[', '{', '\\']) && self.matches(&other.source))
+        if self.source == other.source {
+            return true;
+        }
+        if !other.source.contains(META) {
+            return self.matches(&other.source);
+        }
+        // With one `*` alone: what surely stands at both ends of the other one decides.
+        let Some((start, end)) = self.source.split_once('*') else {
+            return false;
+        };
+        let first = other.source.split(META).next().unwrap_or_default();
+        let last = other.source.rsplit(META).next().unwrap_or_default();
+        !start.contains(META)
+            && !end.contains(META)
+            && first.starts_with(start)
+            && last.ends_with(end)
     }
 }
+
+/// Characters that stand for something else in a glob.
+const META: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 pub(super) fn regex(source: &str) -> Result<Regex, String> {
     RegexBuilder::new(source)
@@ -130,8 +146,28 @@ mod tests {
     #[test]
     fn a_glob_that_covers_another_is_told() {
         let covers = |a, b| Glob::new(a).unwrap().covers(&Glob::new(b).unwrap());
-        assert!(covers("*", "vm_*") && covers("vm_*", "vm_*") && covers("vm_*", "vm_start"));
-        assert!(!covers("vm_start", "vm_*") && !covers("vm_*", "vm_{a,b}"));
+        for (a, b) in [
+            ("*", "vm_*"),
+            ("vm_*", "vm_*"),
+            ("vm_*", "vm_start"),
+            ("vm_*", "vm_{a,b}"),
+            ("vm_*", "vm_del*_now"),
+            ("vm_*_now", "vm_[ab]*_right_now"),
+            ("*_now", "?_now"),
+        ] {
+            assert!(covers(a, b), "{a} {b}");
+        }
+        for (a, b) in [
+            ("vm_start", "vm_*"),
+            ("vm_*", "v?_a"),
+            ("vm_*", "{vm_a,db_a}"),
+            ("*_now", "vm_*"),
+            ("vm_*", "[vm]_*"),
+            ("a*b*", "ab*"),
+            ("\\**", "a*"),
+        ] {
+            assert!(!covers(a, b), "{a} {b}");
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ use toml::Spanned;
 use super::{
     Entry, Mode,
     action::Action,
-    condition::Condition,
-    error::{CatalogError, Mistake, Warning},
+    error::{CatalogError, Mistake},
+    live::Watched,
     pattern::{self, Glob, Pointer},
     place,
     raw::{RawCatalog, RawChange, RawEntry, RawVm},
@@ -25,11 +25,17 @@ const VERSION: i64 = 1;
 /// The action of an entry that refuses calls and gives none.
 const DENY_ACTION: &str = "{{ tool }}";
 
-pub(super) fn catalog(text: &str, file: &Path) -> Result<(Vec<Entry>, Vec<Warning>), CatalogError> {
+/// The entries. `files` gets the tables that they name, as they were before they were read.
+pub(super) fn catalog(
+    text: &str,
+    file: &Path,
+    files: &mut Vec<Watched>,
+) -> Result<Vec<Entry>, CatalogError> {
     let source = Source::new(file, text);
     let raw: RawCatalog = source.parse()?;
     let mut reader = Reader {
         source,
+        files,
         mistakes: Vec::new(),
     };
     reader.version(raw.version);
@@ -39,8 +45,7 @@ pub(super) fn catalog(text: &str, file: &Path) -> Result<(Vec<Entry>, Vec<Warnin
         .filter_map(|entry| reader.entry(entry))
         .collect();
     if reader.mistakes.is_empty() {
-        let warnings = warnings(&entries);
-        return Ok((entries, warnings));
+        return Ok(entries);
     }
     Err(CatalogError {
         mistakes: reader.mistakes,
@@ -49,6 +54,7 @@ pub(super) fn catalog(text: &str, file: &Path) -> Result<(Vec<Entry>, Vec<Warnin
 
 struct Reader<'a> {
     source: Source<'a>,
+    files: &'a mut Vec<Watched>,
     mistakes: Vec<Mistake>,
 }
 
@@ -267,34 +273,4 @@ impl Reader<'_> {
             .map_err(|problem| self.mistake(source.span(), problem, None))
             .ok()
     }
-}
-
-/// Entries that no call can reach.
-fn warnings(entries: &[Entry]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        let shadow = entries.iter().take(index).find(|earlier| {
-            earlier.when.is_empty()
-                && earlier.vm.always_applies()
-                && earlier.tool.covers(&entry.tool)
-                && earlier.server.covers(&entry.server)
-        });
-        let message = if let Some(earlier) = shadow {
-            format!(
-                "can never apply: the entry at {} applies to every such call before it",
-                earlier.place
-            )
-        } else if entry.when.iter().any(Condition::never_holds) {
-            "can never apply: one of its conditions never holds".to_owned()
-        } else if entry.vm.never_applies() {
-            "can never apply: its table of hosts is empty".to_owned()
-        } else {
-            continue;
-        };
-        warnings.push(Warning {
-            entry: entry.place.clone(),
-            message,
-        });
-    }
-    warnings
 }

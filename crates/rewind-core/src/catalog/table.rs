@@ -47,8 +47,13 @@ impl Hosts {
         Ok(Self { rows, searcher })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    /// Whether every host of the other table is in this one, too.
+    pub(super) fn include(&self, others: &Self) -> bool {
+        others.rows.iter().all(|(other, _)| {
+            self.rows
+                .iter()
+                .any(|(host, _)| host.eq_ignore_ascii_case(other))
+        })
     }
 
     pub(super) fn len(&self) -> usize {

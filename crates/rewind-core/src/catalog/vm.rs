@@ -53,14 +53,29 @@ impl VmRule {
         }
     }
 
-    /// Whether it finds nothing whatever the call says.
-    pub(super) fn never_applies(&self) -> bool {
-        matches!(&self.0, Rule::Hosts(_, hosts) if hosts.is_empty())
+    /// Whether its entry applies to every call that the other one's applies to.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Rule::Hosts(pointer, hosts), Rule::Hosts(same, others)) => {
+                pointer == same && hosts.include(others)
+            }
+            (Rule::Hosts(..), _) => false,
+            _ => true,
+        }
     }
 
-    /// Whether it always applies.
-    pub(super) fn always_applies(&self) -> bool {
-        !matches!(self.0, Rule::Hosts(..))
+    /// How many rows the rule's table has, where it has one.
+    pub(super) fn rows(&self) -> Option<usize> {
+        match &self.0 {
+            Rule::Table(_, table) => Some(table.len()),
+            Rule::Hosts(_, hosts) => Some(hosts.len()),
+            _ => None,
+        }
+    }
+
+    /// Whether an entry without a VM in the call does not apply, and so lets it pass.
+    pub(super) fn may_not_apply(&self) -> bool {
+        matches!(self.0, Rule::Hosts(..))
     }
 
     pub(super) fn resolve(&self, arguments: &Value) -> Result<Vec<String>, RuleProblem> {

@@ -37,9 +37,7 @@ pub(super) fn config(raw: Raw, file: &Path) -> Result<Config, Mistake> {
         catalog: path("catalog", raw.catalog)?,
         state_dir: match path("state_dir", raw.state_dir)? {
             Some(dir) => dir,
-            None => platform_dir("state_dir", |dirs| {
-                dirs.state_dir().unwrap_or(dirs.data_local_dir()).to_owned()
-            })?,
+            None => platform_dir("state_dir", state_dir)?,
         },
         recover_dir: match path("recover_dir", raw.recover_dir)? {
             Some(dir) => dir,
@@ -242,6 +240,16 @@ fn path(key: &str, value: &str, folder: &Path) -> Result<PathBuf, Mistake> {
         ));
     }
     Ok(folder.join(value))
+}
+
+/// The state folder where a configuration names none: the platform's. None where this user has no home folder.
+#[must_use]
+pub fn default_state_dir() -> Option<PathBuf> {
+    platform_dir("state_dir", state_dir).ok()
+}
+
+fn state_dir(dirs: &ProjectDirs) -> PathBuf {
+    dirs.state_dir().unwrap_or(dirs.data_local_dir()).to_owned()
 }
 
 fn platform_dir(key: &str, choose: impl Fn(&ProjectDirs) -> PathBuf) -> Result<PathBuf, Mistake> {

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 use zvm_client::{Checkpoint, Zvm};
 
-const NOTE: &str = "Crash-consistent within each VPG, not across VPGs. A pin ages out with the journal: expected_until is an \
+pub(super) const NOTE: &str = "Crash-consistent within each VPG, not across VPGs. A pin ages out with the journal: expected_until is an \
                     estimate from the configured history, and a full journal or a resync removes checkpoints earlier.";
 
 /// One VPG's part of a guard.
@@ -31,14 +31,14 @@ struct Part<'a> {
 }
 
 /// One request for a guard, of one VM or of several.
-pub(super) struct Guarding<'a> {
+pub(crate) struct Guarding<'a> {
     pub core: &'a Core,
     pub call: &'a Call,
-    watch: Watch<'a>,
-    zvm: Zvm,
+    pub(super) watch: Watch<'a>,
+    pub(super) zvm: Zvm,
     started: Instant,
     began: Timestamp,
-    deadline: Instant,
+    pub(super) deadline: Instant,
 }
 
 pub(crate) async fn guard(
@@ -50,11 +50,12 @@ pub(crate) async fn guard(
     let guarding = Guarding::new(core, call);
     let found = guarding.find(&request.vm).await?;
     refuse_what_can_not_work(&found)?;
-    guarding.pin_all(&found, &intent, None).await
+    let (receipt, _) = guarding.pin_all(&found, &intent, None).await?;
+    Ok(receipt)
 }
 
 /// No insert is tried on any VPG where one of them can't take it.
-pub(super) fn refuse_what_can_not_work(found: &Found) -> Result<(), Error> {
+pub(crate) fn refuse_what_can_not_work(found: &Found) -> Result<(), Error> {
     let refused: Vec<_> = found
         .vpgs
         .iter()
@@ -101,13 +102,13 @@ impl<'a> Guarding<'a> {
             .await
     }
 
-    /// Pins every VPG of one VM, at once.
-    pub async fn pin_all(
+    /// Pins every VPG of one VM, at once. With the guard's number in the state, where it could be remembered.
+    pub(super) async fn pin_all(
         &self,
         found: &Found,
         intent: &Intent,
         tool_call: Option<state::ToolCall>,
-    ) -> Result<Receipt, Error> {
+    ) -> Result<(Receipt, Option<i64>), Error> {
         let choosing = || "reading the ZVM's clock and its journals".to_owned();
         let chosen = choose(self.core, &self.zvm, found, intent);
         let (tag, clock) = self.watch.during(choosing, chosen).await?;
@@ -133,8 +134,8 @@ impl<'a> Guarding<'a> {
             Ok(results) => all_or_failed(found, &parts, &tag, results),
             Err(cancelled) => Err(cancelled.with_done(done(&parts, &tag))),
         };
-        guard.remember(found, &parts, &result, tool_call).await;
-        Ok(Receipt {
+        let remembered = guard.remember(found, &parts, &result, tool_call).await;
+        let receipt = Receipt {
             vm: found.name(),
             vm_identifier: text::display(&found.vm_identifier, 256),
             agent: tag.agent().to_owned(),
@@ -144,7 +145,8 @@ impl<'a> Guarding<'a> {
             pins: result?,
             seconds: self.watch.seconds(),
             note: NOTE.to_owned(),
-        })
+        };
+        Ok((receipt, remembered))
     }
 }
 
@@ -228,7 +230,7 @@ impl Guard<'_> {
         parts: &[Part<'_>],
         result: &Result<Vec<Pin>, Error>,
         tool_call: Option<state::ToolCall>,
-    ) {
+    ) -> Option<i64> {
         let Guarding {
             core, call, began, ..
         } = self.of;
@@ -247,12 +249,12 @@ impl Guard<'_> {
             pins: parts.iter().filter_map(pin_record).collect(),
             failure: result.as_ref().err().map(failure),
         };
-        if let Err(error) = core
-            .with_state(move |state| state.record_guard(&record))
+        core.with_state(move |state| state.record_guard(&record))
             .await
-        {
-            tracing::warn!(%error, "the outcome of a guard can't be remembered");
-        }
+            .inspect_err(
+                |error| tracing::warn!(%error, "the outcome of a guard can't be remembered"),
+            )
+            .ok()
     }
 }
 

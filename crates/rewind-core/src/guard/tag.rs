@@ -21,15 +21,16 @@ const SECONDS_MAX: usize = 100;
 
 /// Who does what, checked.
 #[derive(Debug)]
-pub(super) struct Intent {
+pub(crate) struct Intent {
     pub agent: String,
     pub action: String,
     pub change: String,
 }
 
 impl Intent {
+    /// The agent and the change are as in the tag.
     pub fn checked(core: &Core, request: &GuardRequest, call: &Call) -> Result<Self, Error> {
-        let intent = Self {
+        let mut intent = Self {
             agent: agent(
                 core.config.agent.as_deref(),
                 request.agent.as_deref(),
@@ -40,7 +41,9 @@ impl Intent {
                 .unwrap_or(&call.session_change_id)
                 .to_owned(),
         };
-        intent.tag("vm", Timestamp::UNIX_EPOCH)?;
+        let tag = intent.tag("vm", Timestamp::UNIX_EPOCH)?;
+        intent.agent = tag.agent().to_owned();
+        intent.change = tag.change().to_owned();
         Ok(intent)
     }
 
@@ -68,7 +71,7 @@ fn agent(configured: Option<&str>, requested: Option<&str>, caller: &str) -> Str
 }
 
 /// Clients send empty text for an argument that they leave out.
-pub(super) fn given(argument: Option<&str>) -> Option<&str> {
+pub(crate) fn given(argument: Option<&str>) -> Option<&str> {
     argument.filter(|text| !text.trim().is_empty())
 }
 

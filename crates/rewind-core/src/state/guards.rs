@@ -1,11 +1,11 @@
 //! Guards and their pins.
 
 use jiff::Timestamp;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{State, StateError, millis};
+use super::{State, StateError, millis, timestamp};
 
 /// A guard that has ended, well or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,11 +123,53 @@ impl State {
     }
 }
 
+/// A guard of which every pin was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EarlierGuard {
+    pub id: i64,
+    pub tag: String,
+    pub pins: Vec<PinRecord>,
+}
+
+impl EarlierGuard {
+    /// None where it failed.
+    pub(super) fn read(database: &Transaction<'_>, id: i64) -> rusqlite::Result<Option<Self>> {
+        let tag = database
+            .query_row(
+                "SELECT tag FROM guard WHERE id = ?1 AND failure IS NULL",
+                [id],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let Some(tag) = tag else {
+            return Ok(None);
+        };
+        let mut query = database.prepare_cached(
+            "SELECT vpg_identifier, vpg_name, checkpoint_id, checkpoint_at FROM pin WHERE guard = ?1",
+        )?;
+        let pins = query.query_map([id], |row| {
+            Ok(PinRecord {
+                vpg_identifier: row.get(0)?,
+                vpg_name: row.get(1)?,
+                checkpoint_id: row.get(2)?,
+                checkpoint_at: timestamp(row.get(3)?),
+            })
+        })?;
+        let pins = pins.collect::<rusqlite::Result<_>>()?;
+        Ok(Some(Self { id, tag, pins }))
+    }
+}
+
 /// SHA-256 of a call's arguments, in hexadecimal. The order of keys does not count.
 #[must_use]
 pub fn arguments_digest(arguments: &Value) -> String {
+    digest(arguments)
+}
+
+/// SHA-256 of a JSON value, in hexadecimal. The order of keys does not count.
+pub(crate) fn digest(value: &Value) -> String {
     let mut hash = Sha256::new();
-    feed(&mut hash, arguments);
+    feed(&mut hash, value);
     hash.finalize()
         .iter()
         .map(|byte| format!("{byte:02x}"))

@@ -130,7 +130,7 @@ impl State {
 
 impl Open {
     /// The name of the marker that says that this process lives.
-    fn owner(&mut self) -> Result<String, StateError> {
+    pub(super) fn owner(&mut self) -> Result<String, StateError> {
         let marker = match &mut self.owner {
             Some(marker) => marker,
             none => {

@@ -52,6 +52,8 @@ pub async fn call(rewind: &Rewind, arguments: Arguments, call: &Call) -> Result<
         agent,
         change_id,
     };
+    // The receipt is the word that the agent may go on.
+    rewind.not_stopped()?;
     let receipt = rewind.guard(request, call).await?;
     Ok(Answer::new(&receipt, text::receipt(&receipt)))
 }

@@ -7,6 +7,7 @@ use toml::{Spanned, Value};
 use super::Reader;
 use crate::{
     catalog::{
+        live::Watched,
         raw::{RawRows, RawTable},
         source::{self, Source},
         table::{self, Rows},
@@ -33,6 +34,7 @@ impl Reader<'_> {
             .parent()
             .unwrap_or(Path::new(""))
             .join(path);
+        self.files.push(Watched::new(&path));
         let rows = match source::file(&path) {
             Ok(rows) => rows,
             Err(mistake) => {
