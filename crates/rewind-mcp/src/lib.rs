@@ -5,6 +5,7 @@ mod answer;
 mod arguments;
 mod backend;
 mod progress;
+pub mod proxy;
 mod schema;
 mod server;
 mod stdio;

@@ -12,6 +12,7 @@ mod interrupt;
 mod logging;
 mod output;
 mod progress;
+pub mod proxy;
 mod session;
 mod table;
 mod terminal;
