@@ -74,6 +74,26 @@ without a terminal (exit code 3). Nothing on the VM is changed, no existing file
     /// Look at the catalog of tools that have to be guarded
     #[command(subcommand)]
     Catalog(Catalog),
+    /// Stand before another MCP server: a listed call passes only after it was guarded
+    #[command(after_help = PROXY_HELP)]
+    Proxy(crate::commands::proxy::ProxyArgs),
+    /// Put the hook and the MCP server into the settings of an agent harness
+    Install(crate::commands::install::InstallArgs),
+    /// Take what `install` wrote out again
+    Uninstall(crate::commands::install::UninstallArgs),
+    /// Decide on a harness's tool call: reads the event on stdin
+    Hook(crate::commands::hook::HookArgs),
+    /// Guard a VM, then run a command
+    #[command(after_help = "\
+Examples:
+  zerto-rewind run --vm app01 --action \"upgrade to 4.2\" --change CHG-412 --after -- ./upgrade.sh
+
+Exits with the command's code (128 + n for signal n); 125: not guarded and so not run, 126: not executable, 127: not found.")]
+    Run(crate::commands::run::RunArgs),
+    /// Refuse every listed call, everywhere and at once, until `resume`
+    Stop(crate::commands::stop::StopArgs),
+    /// Lift the stop
+    Resume(crate::commands::stop::ResumeArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:
@@ -167,7 +187,40 @@ Examples:
   zerto-rewind catalog test vmware/vm_reconfigure '{\"vm_name\": \"jp-ubuntu\"}'
   zerto-rewind catalog test builtin/Bash - < arguments.json")]
     Test(CatalogTest),
+    /// Ask an MCP server for its tools and print the draft of a catalog
+    #[command(after_help = SCAN_HELP)]
+    Scan(crate::commands::catalog::scan::ScanArgs),
+    /// Look at what changed about listed tools, and accept it
+    #[command(after_help = ACCEPT_HELP)]
+    Accept(crate::commands::catalog::accept::AcceptArgs),
 }
+
+const SCAN_HELP: &str = "\
+Examples:
+  zerto-rewind catalog scan -- npx -y some-vmware-mcp > draft.toml
+  zerto-rewind catalog scan --url http://127.0.0.1:8080/mcp > draft.toml
+  zerto-rewind catalog validate draft.toml
+
+The draft is a guess. Entries that a person has to complete are commented out.";
+
+const ACCEPT_HELP: &str = "\
+Examples:
+  zerto-rewind catalog accept                     every tool that changed, one after another
+  zerto-rewind catalog accept vmware/vm_delete    this one
+
+A catalog entry was written for what a tool was. Where its name or input schema changed, its calls are refused until a
+person has looked at it. Asks for each tool, so it refuses without a terminal (exit code 3).";
+
+const PROXY_HELP: &str = "\
+In a client's configuration, the server's own command goes behind `--`:
+  {\"mcpServers\": {\"vmware\": {\"command\": \"zerto-rewind\", \"args\": [\"proxy\", \"--name\", \"vmware\", \"--\", \"npx\", \"-y\", \"vmware-mcp\"],
+    \"env\": {\"ZERTO_REWIND_CONFIG\": \"/absolute/path/to/config.json\"}}}}
+
+Other servers:
+  zerto-rewind proxy --url https://mcp.example.com/mcp
+  zerto-rewind proxy --url http://127.0.0.1:8080/mcp --listen 127.0.0.1:0
+
+Exits with the server's code. Without a usable configuration and catalog it refuses to start (exit code 2).";
 
 #[derive(Args)]
 pub struct CatalogTest {

@@ -7,15 +7,20 @@ use crate::{
     output::Output,
 };
 
-mod catalog;
+pub mod catalog;
 mod checkpoints;
 mod completions;
 #[cfg(feature = "demo")]
 mod demo;
 mod find;
 mod guard;
+pub mod hook;
+pub mod install;
 pub mod mcp;
+pub mod proxy;
 mod recover;
+pub mod run;
+pub mod stop;
 
 /// Runs a command to its exit code.
 pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
@@ -31,8 +36,17 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
             checkpoints::run(config, arguments, output, &interrupt).await
         }
         Command::Recover(arguments) => recover::run(config, arguments, output, &interrupt).await,
-        Command::Catalog(command) => catalog::run(config, command, output),
+        Command::Catalog(command) => catalog::run(config, command, output, &interrupt).await,
+
         Command::Completions { shell } => completions::run(shell),
+        // `crate::run` has taken these.
+        Command::Install(_)
+        | Command::Uninstall(_)
+        | Command::Hook(_)
+        | Command::Proxy(_)
+        | Command::Run(_)
+        | Command::Stop(_)
+        | Command::Resume(_) => Ok(()),
     };
     match result {
         Ok(()) => 0,

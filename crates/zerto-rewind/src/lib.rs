@@ -4,25 +4,38 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
-pub mod catalog_accept;
-pub mod catalog_scan;
 mod cli;
 mod commands;
 mod interrupt;
 mod logging;
 mod output;
 mod progress;
-pub mod proxy;
 mod session;
 mod table;
 mod terminal;
 
+use cli::Command;
+pub use commands::{
+    hook,
+    run::{Pinner, RunArgs, guarded},
+};
+use commands::{install, proxy, stop};
 use interrupt::Interrupt;
 
 /// Runs `zerto-rewind` with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match cli::Cli::try_parse_from(arguments) {
-        Ok(cli) => block_on(|interrupt| commands::run(cli, interrupt)),
+        Ok(cli) => match cli.command {
+            // These have a runtime of their own, if any: a hook has ten milliseconds, and a proxy and `run` pass signals on.
+            Command::Hook(arguments) => hook::run(arguments, cli.config),
+            Command::Proxy(arguments) => proxy::run(arguments, cli.config),
+            Command::Run(arguments) => commands::run::run(arguments, cli.config),
+            Command::Stop(arguments) => stop::stop(arguments, cli.config, cli.json),
+            Command::Resume(arguments) => stop::resume(arguments, cli.config, cli.json),
+            Command::Install(arguments) => install::install(arguments, cli.config),
+            Command::Uninstall(arguments) => install::uninstall(arguments),
+            _ => block_on(|interrupt| commands::run(cli, interrupt)),
+        },
         Err(error) => usage(&error),
     }
 }

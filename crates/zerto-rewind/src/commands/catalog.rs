@@ -1,4 +1,7 @@
-//! `catalog`: look at the list of tool calls that must be guarded. Nothing here calls a ZVM.
+//! `catalog`: the list of tool calls that must be guarded. Nothing here calls a ZVM.
+pub mod accept;
+pub mod scan;
+
 use std::{
     io::Read as _,
     path::{Path, PathBuf},
@@ -14,6 +17,7 @@ use serde_json::Value;
 
 use crate::{
     cli::{self, CatalogTest},
+    interrupt::Interrupt,
     output::{self, Output},
     session,
     table::table,
@@ -22,7 +26,12 @@ use crate::{
 /// The longest arguments that are read from stdin, in bytes.
 const ARGUMENTS_MAX: u64 = 16 << 20;
 
-pub fn run(config: Option<&Path>, command: cli::Catalog, output: Output) -> Result<(), Error> {
+pub async fn run(
+    config: Option<&Path>,
+    command: cli::Catalog,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
     match command {
         cli::Catalog::List { file } => {
             let (file, catalog) = load(config, file)?;
@@ -36,6 +45,8 @@ pub fn run(config: Option<&Path>, command: cli::Catalog, output: Output) -> Resu
             let (_, catalog) = load(config, test.catalog.clone())?;
             output.result(&decide(&catalog, &test)?, Decision::show);
         }
+        cli::Catalog::Scan(arguments) => scan::run(arguments, interrupt).await?,
+        cli::Catalog::Accept(arguments) => accept::run(arguments, config, interrupt).await?,
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use rmcp::{
 };
 use tokio::{process::Command, time::timeout};
 
-use crate::output;
+use crate::{interrupt::Interrupt, output};
 
 pub use draft::{Described, draft};
 
@@ -25,15 +25,8 @@ const TIME: Duration = Duration::from_secs(60);
 const TOOLS_MAX: usize = 10_000;
 const PAGES_MAX: usize = 1_000;
 
-/// Ask an MCP server for its tools and print the draft of a catalog
+/// `catalog scan`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  zerto-rewind catalog scan -- npx -y some-vmware-mcp > draft.toml
-  zerto-rewind catalog scan --url http://127.0.0.1:8080/mcp > draft.toml
-  zerto-rewind catalog validate draft.toml
-
-The draft is a guess. Entries that a person has to complete are commented out.")]
 pub struct ScanArgs {
     /// The server's name in the entries [default: the name that it reports]
     #[arg(long, value_name = "NAME")]
@@ -58,7 +51,7 @@ type Client = RunningService<RoleClient, ClientConfig>;
 /// # Errors
 ///
 /// The server cannot be started or reached, or does not list its tools.
-pub async fn run(args: ScanArgs) -> Result<(), Error> {
+pub async fn run(args: ScanArgs, interrupt: &Interrupt) -> Result<(), Error> {
     let asking = async {
         let client = connect(&args).await?;
         let reported = client
@@ -67,12 +60,13 @@ pub async fn run(args: ScanArgs) -> Result<(), Error> {
         let tools = tools(&client).await?;
         Ok((client, reported, tools))
     };
-    let (client, reported, tools) = timeout(TIME, asking).await.unwrap_or_else(|_| {
-        Err(failed(format!(
-            "the server did not list its tools within {} s",
-            TIME.as_secs()
-        )))
-    })?;
+    let (client, reported, tools) = tokio::select! {
+        asked = timeout(TIME, asking) => asked.unwrap_or_else(|_| {
+            let seconds = TIME.as_secs();
+            Err(failed(format!("the server did not list its tools within {seconds} s")))
+        })?,
+        () = interrupt.token().cancelled_owned() => return Err(interrupted()),
+    };
     let server = args.name.or(reported);
     output::print(&draft(server.as_deref(), &tools));
     if let Err(error) = client.cancel().await {
@@ -140,6 +134,11 @@ async fn tools(client: &Client) -> Result<Vec<Described>, Error> {
     }
     tools.truncate(TOOLS_MAX);
     Ok(tools)
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorCode::Cancelled, "the server was not asked to the end")
+        .with_next("Run it again when you are ready.")
 }
 
 fn failed(message: String) -> Error {

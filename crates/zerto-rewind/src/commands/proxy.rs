@@ -3,20 +3,23 @@ use std::{
     ffi::OsString,
     io::{self, Write as _},
     net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
 };
 
 use clap::Args;
+use rewind_core::{Error, ErrorCode, enforce::Enforcer};
 use rewind_mcp::proxy::{
     Enforcement, Listener, MAX_MESSAGE, Settings, Upstream, bridge, extra_headers, relay,
 };
+use tokio::runtime::Runtime;
+
+use crate::{logging, output::Output, session};
 
 /// Wrong usage or configuration.
 const USAGE: u8 = 2;
 
-/// Stand before another MCP server: a tool call that the catalog lists is forwarded only after it was guarded
-///
-/// In a client's configuration, the server's own command goes behind `--`:
-/// {"command":"zerto-rewind","args":["proxy","--","npx","-y","the-server"]}
+/// `proxy`.
 #[derive(Debug, Args)]
 pub struct ProxyArgs {
     /// The server's name for the catalog [default: the name that the server reports]
@@ -30,7 +33,12 @@ pub struct ProxyArgs {
 
     /// Offer the server behind --url over HTTP on this loopback address, instead of standard input and output. The address
     /// is printed as JSON; port 0 is any free port
-    #[arg(long, value_name = "ADDR:PORT", requires = "url")]
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        requires = "url",
+        conflicts_with = "command"
+    )]
     listen: Option<SocketAddr>,
 
     /// The server's command and its arguments
@@ -38,9 +46,41 @@ pub struct ProxyArgs {
     command: Vec<OsString>,
 }
 
+/// Stands before the server until it or the client ends. The exit code is the server's. Without a usable configuration and
+/// catalog it does not start.
+pub fn run(args: ProxyArgs, config: Option<PathBuf>) -> ExitCode {
+    logging::start();
+    let ready = session::open(config.as_deref())
+        .and_then(Enforcer::new)
+        .and_then(|enforcer| Ok((enforcer, runtime()?)));
+    let (enforcer, runtime) = match ready {
+        Ok(ready) => ready,
+        // Standard output belongs to the client.
+        Err(error) => return ExitCode::from(Output::new(false).error(&error)),
+    };
+    let code = runtime.block_on(args.serve(enforcer));
+    // A read of stdin can't be cancelled: don't wait for it.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+/// Guards are tasks; the relay's own work is done by threads.
+fn runtime() -> Result<Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Error::new(
+                ErrorCode::State,
+                format!("no runtime could be started: {error}"),
+            )
+            .with_next("See that the limits of open files and processes are not reached.")
+        })
+}
+
 impl ProxyArgs {
-    /// Runs until the server or the client ends. The exit code is the server's.
-    pub async fn run(self, enforcer: impl Enforcement) -> u8 {
+    async fn serve(self, enforcer: impl Enforcement) -> u8 {
         let settings = Settings {
             name: self.name,
             longest: MAX_MESSAGE,

@@ -9,21 +9,14 @@ use rewind_core::{
 };
 use similar::{ChangeTag, TextDiff};
 
-use crate::{output, session, terminal};
+use crate::{interrupt::Interrupt, output, session, terminal};
 
 /// Longer differences are cut: nobody reads them.
 const LINES_MAX: usize = 400;
 const NAME_MAX_LEN: usize = 128;
 
-/// Look at what changed about listed tools, and accept it
+/// `catalog accept`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  zerto-rewind catalog accept                     every tool that changed, one after another
-  zerto-rewind catalog accept vmware/vm_delete    this one
-
-A catalog entry was written for what a tool was. Where its name or input schema changed, its calls are refused until a
-person has looked at it. Asks for each tool, so it refuses without a terminal (exit code 3).")]
 pub struct AcceptArgs {
     /// The tool, or the server and the tool [default: all that changed]
     #[arg(value_name = "[SERVER/]TOOL")]
@@ -36,7 +29,11 @@ pub struct AcceptArgs {
 ///
 /// `invalid_argument` where no tool of that name changed, `confirmation_required` without a terminal, `declined`, and those of the
 /// configuration and the state.
-pub async fn run(args: AcceptArgs, config: Option<&Path>) -> Result<(), Error> {
+pub async fn run(
+    args: AcceptArgs,
+    config: Option<&Path>,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
     let rewind = session::open(config)?;
     let changed = rewind.changed_tools()?;
     let wanted: Vec<&ChangedTool> = changed
@@ -72,7 +69,14 @@ pub async fn run(args: AcceptArgs, config: Option<&Path>) -> Result<(), Error> {
             "Is its catalog entry still right for {} as it is now?",
             name_of(tool)
         );
-        if terminal::agrees(&question).await {
+        let agrees = tokio::select! {
+            agrees = terminal::agrees(&question) => agrees,
+            () = interrupt.token().cancelled_owned() => {
+                return Err(Error::new(ErrorCode::Cancelled, "not every change was decided on")
+                    .with_next("Run `zerto-rewind catalog accept` again."));
+            }
+        };
+        if agrees {
             rewind.accept_tool(tool, &session::caller())?;
             output::note("Accepted.");
         } else {

@@ -1,0 +1,107 @@
+//! `zerto-rewind stop` and `resume`: refuse every listed call of this user, at once and until a person lifts it.
+use crate::{output::Output, session};
+use rewind_core::{
+    Error, ErrorCode,
+    config::{self, Config, ConfigError},
+    stop::{Stop, StopNote},
+};
+use serde::Serialize;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// Refuse every listed call from now on, in every proxy, hook, run and MCP server of this user.
+#[derive(Debug, clap::Args)]
+pub struct StopArgs {
+    /// Why; whoever is refused reads it. A new reason replaces an earlier one
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Lift the stop.
+#[derive(Debug, clap::Args)]
+pub struct ResumeArgs {}
+
+/// What is in force now, and what was before.
+#[derive(Serialize)]
+struct Report {
+    stopped: Option<StopNote>,
+    before: Option<StopNote>,
+    /// The file that holds it.
+    file: PathBuf,
+}
+
+/// Stops and says what is in force.
+#[must_use]
+pub fn stop(args: StopArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
+    let engage = |stop: &Stop| {
+        let before = stop.in_force()?;
+        let note = stop.engage(args.reason.as_deref(), &session::caller())?;
+        Ok((Some(note), before))
+    };
+    report(config.as_deref(), json, engage, |report| {
+        let note = report
+            .stopped
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let again = match report.before {
+            Some(_) => "It was stopped before; the time is of the first stop.\n",
+            None => "",
+        };
+        format!(
+            "{note}\n{again}Every listed call is refused until `zerto-rewind resume`. Unlisted calls still pass.\n{}",
+            report.file.display()
+        )
+    })
+}
+
+/// Lifts the stop and says what was in force.
+#[must_use]
+pub fn resume(_args: ResumeArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
+    let lift = |stop: &Stop| Ok((None, stop.lift()?));
+    report(config.as_deref(), json, lift, |report| {
+        match &report.before {
+            Some(note) => format!("resumed; it was {note}"),
+            None => format!("not stopped: nothing to resume\n{}", report.file.display()),
+        }
+    })
+}
+
+fn report(
+    config: Option<&Path>,
+    json: bool,
+    act: impl FnOnce(&Stop) -> Result<(Option<StopNote>, Option<StopNote>), Error>,
+    text: impl FnOnce(&Report) -> String,
+) -> ExitCode {
+    let output = Output::new(json);
+    let done = state_dir(config).and_then(|folder| {
+        let stop = Stop::at(&folder);
+        let (stopped, before) = act(&stop)?;
+        let file = stop.path().to_owned();
+        Ok(Report {
+            stopped,
+            before,
+            file,
+        })
+    });
+    match done {
+        Ok(report) => {
+            output.result(&report, text);
+            ExitCode::SUCCESS
+        }
+        Err(error) => ExitCode::from(output.error(&error)),
+    }
+}
+
+/// The configuration's state folder; the platform's where no configuration is named, since a stop must not wait for one.
+fn state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
+    let unusable = |error: ConfigError| Error::new(ErrorCode::Configuration, error.to_string());
+    match Config::locate(config) {
+        Ok(file) => Config::load(&file)
+            .map(|config| config.state_dir)
+            .map_err(unusable),
+        Err(error) => config::default_state_dir().ok_or_else(|| unusable(error)),
+    }
+}

@@ -1,0 +1,156 @@
+//! `stop` and `resume`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use tempfile::TempDir;
+
+struct Place(TempDir);
+
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        let config = json!({
+            "zerto_url": "https://127.0.0.1:1", "username": "u", "password": "p", "state_dir": place.path("state"),
+        });
+        fs::write(place.path("config.json"), config.to_string()).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, words: &[&str]) -> Said {
+        self.run_with(Some(&self.path("config.json")), words)
+    }
+
+    fn run_with(&self, config: Option<&Path>, words: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zerto-rewind"));
+        command
+            .args(words)
+            .env_remove("ZERTO_REWIND_CONFIG")
+            .env_remove("XDG_STATE_HOME")
+            .env("HOME", self.0.path())
+            .env("USER", "justin");
+        if let Some(config) = config {
+            command.env("ZERTO_REWIND_CONFIG", config);
+        }
+        let output = command.output().unwrap();
+        Said {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn stop_and_resume_print_what_is_in_force() {
+    let place = Place::new();
+    let resumed = place.run(&["resume"]);
+    assert_eq!(resumed.code, 0);
+    assert!(resumed.out.starts_with("not stopped"), "{}", resumed.out);
+
+    let stopped = place.run(&["stop", "--reason", "maintenance\nof the array"]);
+    assert_eq!(stopped.code, 0, "{}", stopped.err);
+    let first = stopped.out.lines().next().unwrap().to_owned();
+    assert!(
+        first.starts_with("stopped since ")
+            && first.ends_with(" by cli/justin: maintenance of the array"),
+        "{first}"
+    );
+    assert!(place.path("state/stop.json").is_file());
+
+    // Again: the same one, in other words the first.
+    let again = place.run(&["stop"]);
+    assert_eq!(again.out.lines().next().unwrap(), first);
+
+    let resumed = place.run(&["resume"]);
+    assert_eq!(resumed.out.trim(), format!("resumed; it was {first}"));
+    assert!(!place.path("state/stop.json").exists());
+}
+
+#[test]
+fn scripts_read_json() {
+    let place = Place::new();
+    let said: Value =
+        serde_json::from_str(&place.run(&["stop", "--reason", "x", "--json"]).out).unwrap();
+    assert_eq!(said["stopped"]["reason"], "x");
+    assert_eq!(said["before"], Value::Null);
+    let said: Value = serde_json::from_str(&place.run(&["resume", "--json"]).out).unwrap();
+    assert_eq!(said["stopped"], Value::Null);
+    assert_eq!(said["before"]["reason"], "x");
+}
+
+#[test]
+fn nothing_runs_while_stopped() {
+    let place = Place::new();
+    place.run(&["stop", "--reason", "maintenance"]);
+    let marker = place.path("ran");
+    let marker = marker.to_str().unwrap();
+    let run = place.run(&["run", "--vm", "v", "--action", "a", "--", "touch", marker]);
+    assert_eq!(run.code, 125);
+    assert!(
+        run.err.contains("maintenance") && run.err.contains("zerto-rewind resume"),
+        "{}",
+        run.err
+    );
+    assert!(!Path::new(marker).exists());
+}
+
+#[test]
+fn a_stop_needs_no_configuration() {
+    let place = Place::new();
+    let stopped = place.run_with(None, &["stop"]);
+    assert_eq!(stopped.code, 0, "{}", stopped.err);
+    let file = PathBuf::from(stopped.out.lines().last().unwrap());
+    assert!(
+        file.starts_with(place.0.path()) && file.is_file(),
+        "{file:?}"
+    );
+    assert_eq!(place.run_with(None, &["resume"]).code, 0);
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_an_error_and_not_another_stop() {
+    let place = Place::new();
+    fs::write(place.path("config.json"), "{").unwrap();
+    let said = place.run(&["stop"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("config.json"), "{}", said.err);
+    assert_eq!(
+        place
+            .run_with(Some(&place.path("none.json")), &["resume"])
+            .code,
+        2
+    );
+}
+
+#[test]
+fn a_stop_that_cannot_be_written_or_lifted_is_an_error() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("state/stop.json/x")).unwrap();
+    for words in [["stop"], ["resume"]] {
+        let said = place.run(&words);
+        assert_eq!(said.code, 1, "{}", said.out);
+        assert!(said.err.contains("stop.json"), "{}", said.err);
+    }
+}
