@@ -6,7 +6,7 @@ use std::{path::Path, process::Stdio};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 
@@ -23,10 +23,12 @@ pub struct Server {
 
 impl Server {
     pub fn start(config: &Path) -> Self {
-        let mut child = program(env!("CARGO_BIN_EXE_zerto-rewind-mcp"), config)
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::of(&mut program(env!("CARGO_BIN_EXE_zerto-rewind-mcp"), config))
+    }
+
+    /// What this command starts.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
