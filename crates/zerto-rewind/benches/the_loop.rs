@@ -10,7 +10,7 @@
 mod curl;
 #[path = "the_loop/server.rs"]
 mod server;
-#[path = "the_loop/table.rs"]
+#[path = "support/table.rs"]
 mod table;
 
 use std::{

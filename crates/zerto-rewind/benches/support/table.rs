@@ -17,10 +17,15 @@ struct Row {
 
 /// The median, in milliseconds.
 pub fn median(times: &[Duration]) -> f64 {
+    quantile(times, 0.5)
+}
+
+/// The time that this share of them stays below, in milliseconds.
+pub fn quantile(times: &[Duration], share: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort();
     sorted
-        .get(sorted.len() / 2)
+        .get((sorted.len() as f64 * share) as usize)
         .map_or(f64::NAN, |t| t.as_secs_f64() * 1e3)
 }
 
