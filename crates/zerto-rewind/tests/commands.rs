@@ -434,6 +434,11 @@ async fn catalog_list_validate_and_test() {
             &json!("reconfigure app01")
         )
     );
+    let tag = listed["tags"][0].as_str().unwrap();
+    assert!(
+        tag.starts_with("ai:some-agent | reconfigure app01 | vm=app01 | change=chg-"),
+        "{tag}"
+    );
     assert_eq!(
         test(
             "vm_reconfigure_cpu",

@@ -7,10 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 use rewind_core::{
     Error, ErrorCode,
-    catalog::{Call, Catalog, Entry, Lookup, Mode},
+    catalog::{Call, Catalog, Entry, Lookup, Mode, RuleError},
+    tag::{Tag, TagFields},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +24,9 @@ use crate::{
     session,
     table::table,
 };
+
+/// Stands in the shown tag for the name of the client that will make the call.
+const SOME_AGENT: &str = "some-agent";
 
 /// The longest arguments that are read from stdin, in bytes.
 const ARGUMENTS_MAX: u64 = 16 << 20;
@@ -43,7 +48,10 @@ pub async fn run(
         }
         cli::Catalog::Test(test) => {
             let (_, catalog) = load(config, test.catalog.clone())?;
-            output.result(&decide(&catalog, &test)?, Decision::show);
+            // The agent's name may be fixed there; a catalog can be tested without it.
+            let configured = session::load(config).ok().and_then(|config| config.agent);
+            let agent = configured.as_deref().unwrap_or(SOME_AGENT);
+            output.result(&decide(&catalog, &test, agent)?, Decision::show);
         }
         cli::Catalog::Scan(arguments) => scan::run(arguments, interrupt).await?,
         cli::Catalog::Accept(arguments) => accept::run(arguments, config, interrupt).await?,
@@ -180,12 +188,14 @@ enum Decision {
         vms: Vec<String>,
         action: String,
         change_id: Option<String>,
+        /// As they would be written, one for each VM. Agent, time, and a change id that the call does not carry are examples.
+        tags: Vec<String>,
     },
     /// It is refused.
     Refuse { entry: String, reason: String },
 }
 
-fn decide(catalog: &Catalog, test: &CatalogTest) -> Result<Decision, Error> {
+fn decide(catalog: &Catalog, test: &CatalogTest, agent: &str) -> Result<Decision, Error> {
     let arguments = arguments(&test.arguments)?;
     let (server, tool) = test.call();
     let call = Call {
@@ -207,19 +217,37 @@ fn decide(catalog: &Catalog, test: &CatalogTest) -> Result<Decision, Error> {
             entry: entry.place().into(),
             reason: "the catalog does not allow this tool".into(),
         },
-        Lookup::Listed(entry) => guard(entry, &call).unwrap_or_else(|error| Decision::Refuse {
-            entry: entry.place().into(),
-            reason: error.to_string(),
+        Lookup::Listed(entry) => guard(entry, &call, agent).unwrap_or_else(|reason| {
+            let entry = entry.place().into();
+            Decision::Refuse { entry, reason }
         }),
     })
 }
 
-fn guard(entry: &Entry, call: &Call<'_>) -> Result<Decision, rewind_core::catalog::RuleError> {
+fn guard(entry: &Entry, call: &Call<'_>, agent: &str) -> Result<Decision, String> {
+    let rule = |error: RuleError| error.to_string();
+    let vms = entry.vms(call.arguments).map_err(rule)?;
+    let action = entry.action(call).map_err(rule)?;
+    let change_id = entry.change(call.arguments).map_err(rule)?;
+    let some_change = rewind_mcp::new_change_id();
+    let tags = vms.iter().map(|vm| {
+        let fields = TagFields {
+            agent,
+            action: &action,
+            vm,
+            change: change_id.as_deref().unwrap_or(&some_change),
+            at: Timestamp::now(),
+        };
+        Tag::build(&fields).map(|tag| tag.to_string())
+    });
     Ok(Decision::Guard {
         entry: entry.place().into(),
-        vms: entry.vms(call.arguments)?,
-        action: entry.action(call)?,
-        change_id: entry.change(call.arguments)?,
+        tags: tags
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?,
+        vms,
+        action,
+        change_id,
     })
 }
 
@@ -261,16 +289,19 @@ impl Decision {
                 vms,
                 action,
                 change_id,
+                tags,
             } => {
-                let change = match change_id {
-                    Some(id) => format!("\n  change  {}", output::lines(id)),
-                    None => String::new(),
-                };
+                let change = change_id.as_deref().unwrap_or("(one per session)");
+                let tags: String = tags
+                    .iter()
+                    .map(|tag| format!("\n  tag     {}", output::lines(tag)))
+                    .collect();
                 format!(
-                    "{} by {entry}\n  VM      {}\n  action  {}{change}",
+                    "{} by {entry}\n  VM      {}\n  action  {}\n  change  {}{tags}",
                     "guard".green().bold(),
                     output::lines(&vms.join(", ")),
-                    output::lines(action)
+                    output::lines(action),
+                    output::lines(change)
                 )
             }
             Self::Refuse { entry, reason } => {
