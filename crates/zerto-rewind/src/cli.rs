@@ -25,6 +25,7 @@ const GLOBAL: &str = "Global options";
 const AFTER_HELP: &str = "\
 Examples:
   zerto-rewind demo                                   the whole story on a simulated ZVM
+  zerto-rewind demo rogue                             an agent that asks nobody is held by the proxy
   zerto-rewind find jp-ubuntu                         which VPGs protect this VM?
   zerto-rewind guard jp-ubuntu --action \"edit nginx.conf\"
   zerto-rewind checkpoints jp-ubuntu --since 7d
@@ -108,9 +109,14 @@ Examples:
     #[command(after_help = "\
 Examples:
   zerto-rewind demo            asks you before it recovers, as it would in earnest
+  zerto-rewind demo rogue      an agent that asks nobody: its changes are pinned first, or refused
   zerto-rewind demo --auto     agrees by itself; for scripts
   zerto-rewind demo --keep     leaves the simulated ZVM running, to try the commands by hand")]
     Demo(Demo),
+    /// The MCP server of `demo rogue`: files of the simulated guests
+    #[cfg(feature = "demo")]
+    #[command(hide = true)]
+    DemoGuestOps(DemoGuestOps),
 }
 
 const MCP_HELP: &str = "\
@@ -253,12 +259,34 @@ impl CatalogTest {
 #[cfg(feature = "demo")]
 #[derive(Args)]
 pub struct Demo {
+    /// Another story: of an agent that asks nobody, with the proxy before its tools
+    pub story: Option<Story>,
     /// Agree to the recovery instead of asking
     #[arg(long)]
     pub auto: bool,
     /// Keep everything, and keep the simulated ZVM running until Ctrl-C
     #[arg(long)]
     pub keep: bool,
+}
+
+/// The demo's other stories.
+#[cfg(feature = "demo")]
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Story {
+    // Without help of its own, so that the command's help stays short.
+    Rogue,
+}
+
+/// The arguments of the demo's MCP server.
+#[cfg(feature = "demo")]
+#[derive(Args)]
+pub struct DemoGuestOps {
+    /// The folder of the simulated guests
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub guests: PathBuf,
+    /// Write down here which calls arrive, a line of JSON each
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub received: PathBuf,
 }
 
 /// Serves zerto-rewind's tools over MCP on stdin and stdout.

@@ -30,6 +30,8 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
         Command::Mcp => return mcp::run(cli.config, interrupt).await,
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => return demo::run(arguments, interrupt).await,
+        #[cfg(feature = "demo")]
+        Command::DemoGuestOps(arguments) => return demo::guest_ops(arguments, interrupt).await,
         Command::Find { vm } => find::run(config, &vm, output, &interrupt).await,
         Command::Guard(arguments) => guard::run(config, arguments, output, &interrupt).await,
         Command::Checkpoints(arguments) => {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use crate::disk::{DiskError, DiskOptions, DiskView, GuestDisk};
 use crate::inventory::{Inventory, Vm};
-use crate::scenario::{Partition, ScenarioError};
+use crate::scenario::{self, Partition, ScenarioError};
 use crate::sync::lock;
 
 /// A guest can't be made.
@@ -185,24 +185,68 @@ impl Guest {
 
     /// Where a guest path is on the host: on the partition with the longest mount point that leads to it.
     pub(crate) fn host_path(&self, guest_path: &str) -> Option<PathBuf> {
-        let wanted = components(guest_path);
-        self.partitions
+        let mounts = self
+            .partitions
             .iter()
-            .filter_map(|place| {
-                let mount = components(&place.mount);
-                let below = wanted.strip_prefix(mount.as_slice())?;
-                Some((
-                    mount.len(),
-                    place.folder.join(below.iter().collect::<PathBuf>()),
-                ))
-            })
-            .max_by_key(|(depth, _)| *depth)
-            .map(|(_, path)| path)
+            .map(|place| (place.mount.as_str(), place.folder.clone()));
+        on_partition(mounts, guest_path)
     }
+}
+
+impl scenario::Vm {
+    /// Where a path of this guest is on the host, by the rule of [`Sim::guest_path`](crate::Sim::guest_path), for who has only
+    /// the scenario and the guests' folder. `..` is not looked at.
+    pub fn host_path(&self, guests_dir: &Path, guest_path: &str) -> Option<PathBuf> {
+        let folder = guests_dir.join(self.key());
+        let mounts = self.partitions.iter().enumerate().map(|(index, own)| {
+            let folder = folder.join(folder_name(own, index));
+            (own.mount.as_str(), folder)
+        });
+        on_partition(mounts, guest_path)
+    }
+}
+
+/// Below the folder of the partition with the longest mount point that leads to the path.
+fn on_partition<'a>(
+    mounts: impl Iterator<Item = (&'a str, PathBuf)>,
+    guest_path: &str,
+) -> Option<PathBuf> {
+    let wanted = components(guest_path);
+    mounts
+        .filter_map(|(mount, folder)| {
+            let mount = components(mount);
+            let below = wanted.strip_prefix(mount.as_slice())?;
+            Some((mount.len(), folder.join(below.iter().collect::<PathBuf>())))
+        })
+        .max_by_key(|(depth, _)| *depth)
+        .map(|(_, path)| path)
 }
 
 fn components(path: &str) -> Vec<&str> {
     path.split(['/', '\\'])
         .filter(|part| !part.is_empty())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    #[test]
+    fn the_longest_mount_point_has_the_path() {
+        let mut scenario = Scenario::default();
+        let app01 = scenario.vm_mut("app01").unwrap().clone();
+        for (path, on_host) in [
+            ("/home/justin/notes.txt", "app01/1/justin/notes.txt"),
+            ("/home", "app01/1"),
+            ("/homes/x", "app01/0/homes/x"),
+            ("/etc/hosts", "app01/0/etc/hosts"),
+        ] {
+            let found = app01.host_path(Path::new("/guests"), path).unwrap();
+            assert_eq!(found, Path::new("/guests").join(on_host), "{path}");
+        }
+        let web = scenario.vm_mut("web-a").unwrap();
+        assert_eq!(web.host_path(Path::new("/guests"), "/etc/hosts"), None);
+    }
 }

@@ -1,12 +1,21 @@
-//! `demo`: the whole story on a simulated ZVM, through the real MCP server.
+//! `demo`: the whole story on a simulated ZVM, through the real MCP server, or the real proxy.
 use std::{fmt, io};
 
-use crate::{cli::Demo, interrupt::Interrupt, output, terminal};
+use crate::{
+    cli::{Demo, Story},
+    interrupt::Interrupt,
+    output, terminal,
+};
 
 mod agent;
+mod guest_ops;
 mod narrator;
+mod rogue;
+mod scene;
 mod stage;
 mod story;
+
+pub use guest_ops::run as guest_ops;
 
 use agent::Agent;
 use stage::Stage;
@@ -62,9 +71,17 @@ pub async fn run(arguments: Demo, interrupt: Interrupt) -> u8 {
 }
 
 async fn play(arguments: &Demo, interrupt: &Interrupt) -> Result<(), Stopped> {
-    narrator::opening();
-    let stage = Stage::set().await?;
-    let told = perform(&stage, arguments.auto, interrupt).await;
+    let stage = match arguments.story {
+        None => {
+            narrator::opening();
+            Stage::set(None).await?
+        }
+        Some(Story::Rogue) => {
+            narrator::rogue_opening();
+            Stage::set(Some(rogue::CATALOG)).await?
+        }
+    };
+    let told = perform(&stage, arguments, interrupt).await;
     if arguments.keep && told.is_ok() {
         let kept = stage.keep();
         narrator::kept(&kept);
@@ -76,13 +93,35 @@ async fn play(arguments: &Demo, interrupt: &Interrupt) -> Result<(), Stopped> {
     told
 }
 
-async fn perform(stage: &Stage, auto: bool, interrupt: &Interrupt) -> Result<(), Stopped> {
-    let agent = Agent::start(stage.config()).await?;
-    let told = tokio::select! {
-        told = story::tell(stage, &agent, auto) => told,
-        () = interrupt.token().cancelled_owned() => Err(Stopped::Interrupted),
+async fn perform(stage: &Stage, arguments: &Demo, interrupt: &Interrupt) -> Result<(), Stopped> {
+    let agent = Agent::of_this_server(stage).await?;
+    let told = match arguments.story {
+        None => until(interrupt, story::tell(stage, &agent, arguments.auto)).await,
+        Some(Story::Rogue) => with_rogue(stage, &agent, arguments.auto, interrupt).await,
     };
     // The server ends before its ZVM does, so that it can clean up there.
     let left = agent.leave().await;
     told.and(left)
+}
+
+async fn with_rogue(
+    stage: &Stage,
+    agent: &Agent,
+    auto: bool,
+    interrupt: &Interrupt,
+) -> Result<(), Stopped> {
+    let rogue = rogue::start(stage).await?;
+    let told = until(interrupt, rogue::tell(stage, &rogue, agent, auto)).await;
+    let left = rogue.leave().await;
+    told.and(left)
+}
+
+async fn until(
+    interrupt: &Interrupt,
+    story: impl Future<Output = Result<(), Stopped>>,
+) -> Result<(), Stopped> {
+    tokio::select! {
+        told = story => told,
+        () = interrupt.token().cancelled_owned() => Err(Stopped::Interrupted),
+    }
 }

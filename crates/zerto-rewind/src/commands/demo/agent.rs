@@ -1,11 +1,11 @@
-//! The agent's MCP client, and the real server as its child over stdio.
+//! An agent's MCP client, and a server as its child over stdio.
 use std::{
-    path::Path,
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use rewind_core::{Progress as _, ProgressUpdate};
+use rewind_mcp::proxy::{RECEIPT_KEY, REFUSAL_KEY};
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -18,16 +18,19 @@ use rmcp::{
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::Stopped;
+use super::{Stopped, stage::Stage};
 use crate::progress::Bar;
 
-/// The agent's name, as it tells it in the handshake: it stands in the tag.
-pub const NAME: &str = "demo-agent";
+/// The name of the agent that has this program's MCP server: it stands in the tag.
+const NAME: &str = "demo-agent";
 
 /// What a tool answered.
 pub struct Answer {
     /// The structured content.
     pub content: Value,
+    /// What a model reads: the text content.
+    pub words: String,
+    meta: Value,
     /// Whether it is an error.
     pub is_error: bool,
 }
@@ -43,6 +46,17 @@ impl Answer {
         self.member(pointer, Value::as_f64)
     }
 
+    /// The receipt that the proxy put into `_meta`.
+    pub fn receipt(&self) -> Option<&Value> {
+        self.meta.get(RECEIPT_KEY)
+    }
+
+    /// A member of the error: the tool's own, or that of a proxy that has not forwarded the call.
+    pub fn error(&self, member: &str) -> Option<&str> {
+        let error = self.meta.get(REFUSAL_KEY).or(self.content.get("error"))?;
+        error.get(member)?.as_str()
+    }
+
     fn member<'a, T>(
         &'a self,
         pointer: &str,
@@ -56,42 +70,59 @@ impl Answer {
     }
 }
 
-/// An MCP client that knows nothing of this program but its tools.
-pub struct Agent(RunningService<RoleClient, Handler>);
+/// An MCP client that knows nothing of a server but its tools.
+pub struct Agent {
+    /// What the narrator calls it.
+    pub called: &'static str,
+    client: RunningService<RoleClient, Handler>,
+}
 
 /// Shows the progress that the server tells, while a call runs.
-#[derive(Default)]
-struct Handler(Mutex<Option<Arc<Bar>>>);
+struct Handler {
+    name: &'static str,
+    bar: Mutex<Option<Arc<Bar>>>,
+}
 
 impl Handler {
     fn show(&self, bar: Option<Arc<Bar>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = bar;
     }
 }
 
 impl Agent {
-    /// Starts this program as an MCP server and connects to it.
-    pub async fn start(config: &Path) -> Result<Self, Stopped> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("mcp").env("ZERTO_REWIND_CONFIG", config);
-        let (transport, _) = TokioChildProcess::builder(command)
+    /// An agent that has this program's MCP server.
+    pub async fn of_this_server(stage: &Stage) -> Result<Self, Stopped> {
+        Self::start("agent", NAME, stage.program(["mcp"])?).await
+    }
+
+    /// Starts an MCP server and connects to it. The agent tells its name in the handshake.
+    pub async fn start(
+        called: &'static str,
+        name: &'static str,
+        server: Command,
+    ) -> Result<Self, Stopped> {
+        let (transport, _) = TokioChildProcess::builder(server)
             .stderr(Stdio::inherit())
             .spawn()?;
         let newest = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: None,
         };
-        let client = Handler::default()
+        let handler = Handler {
+            name,
+            bar: Mutex::default(),
+        };
+        let client = handler
             .serve_with_lifecycle(transport, newest)
             .await
             .map_err(|error| Stopped::at("the MCP server did not answer")(&error))?;
-        Ok(Self(client))
+        Ok(Self { called, client })
     }
 
-    /// The names of the server's tools, and the protocol revision that both speak.
+    /// The names of the server's tools.
     pub async fn tools(&self) -> Result<Vec<String>, Stopped> {
         let tools = self
-            .0
+            .client
             .list_all_tools()
             .await
             .map_err(|error| Stopped::at("tools/list")(&error))?;
@@ -99,29 +130,28 @@ impl Agent {
     }
 
     /// Calls a tool.
-    pub async fn call(&self, tool: &'static str, arguments: JsonObject) -> Result<Answer, Stopped> {
-        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
-        self.0.service().show(Some(Bar::new()));
-        let result = self.0.call_tool(request).await;
-        self.0.service().show(None);
+    pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Answer, Stopped> {
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        self.client.service().show(Some(Bar::new()));
+        let result = self.client.call_tool(request).await;
+        self.client.service().show(None);
         let result = result.map_err(|error| Stopped::at(tool)(&error))?;
+        let words = result.content.iter().filter_map(|block| block.as_text());
         Ok(Answer {
             content: result.structured_content.unwrap_or_default(),
+            words: words.map(|block| block.text.as_str()).collect(),
+            meta: result.meta.map(|meta| meta.0.into()).unwrap_or_default(),
             is_error: result.is_error.unwrap_or(false),
         })
     }
 
     /// Calls a tool that is expected to succeed.
-    pub async fn succeed(
-        &self,
-        tool: &'static str,
-        arguments: JsonObject,
-    ) -> Result<Answer, Stopped> {
+    pub async fn succeed(&self, tool: &str, arguments: JsonObject) -> Result<Answer, Stopped> {
         let answer = self.call(tool, arguments).await?;
         if answer.is_error {
             return Err(Stopped::Broken(format!(
-                "{tool} answered {}",
-                answer.content
+                "{tool} answered: {}",
+                answer.words
             )));
         }
         Ok(answer)
@@ -130,15 +160,15 @@ impl Agent {
     /// Calls a tool that is expected to fail with this code.
     pub async fn refused(
         &self,
-        tool: &'static str,
+        tool: &str,
         code: &str,
         arguments: JsonObject,
     ) -> Result<Answer, Stopped> {
         let answer = self.call(tool, arguments).await?;
-        if !answer.is_error || answer.text("/error/code")? != code {
+        if !answer.is_error || answer.error("code") != Some(code) {
             return Err(Stopped::Broken(format!(
-                "{tool} was to answer {code}, and answered {}",
-                answer.content
+                "{tool} was to answer {code}, and answered: {}",
+                answer.words
             )));
         }
         Ok(answer)
@@ -146,7 +176,7 @@ impl Agent {
 
     /// Ends the session; the server ends with it.
     pub async fn leave(self) -> Result<(), Stopped> {
-        self.0
+        self.client
             .cancel()
             .await
             .map_err(|error| Stopped::at("the MCP server did not end")(&error))?;
@@ -158,7 +188,7 @@ impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
             ClientCapabilities::default(),
-            Implementation::new(NAME, env!("CARGO_PKG_VERSION")),
+            Implementation::new(self.name, env!("CARGO_PKG_VERSION")),
         )
     }
 
@@ -167,7 +197,7 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        if let Some(bar) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(bar) = &*self.bar.lock().unwrap_or_else(PoisonError::into_inner) {
             bar.update(ProgressUpdate {
                 done: progress.progress,
                 total: progress.total,

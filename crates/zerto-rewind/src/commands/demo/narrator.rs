@@ -12,18 +12,30 @@ const LEAST_MARGIN: usize = 6;
 
 /// What is going to happen.
 pub fn opening() {
-    let title = "zerto-rewind: an agent breaks a file, a human gets it back";
-    let why = wrap(
+    open(
+        "zerto-rewind: an agent breaks a file, a human gets it back",
         "Git never had the file, and last night's backup is hours old. But the VM is protected by Zerto, whose journal \
          holds a point every few seconds. The agent has to pin one, with its name and its intent in the tag, before it \
          changes anything.",
-        "",
-    );
-    let real = wrap(
         "Only the ZVM is simulated here. The MCP server, the tag, the journal, the guest's ext4 disk and the restore are \
          real.",
-        "",
     );
+}
+
+/// What is going to happen to the agent that asks nobody.
+pub fn rogue_opening() {
+    open(
+        "zerto-rewind: an agent that asks nobody, and gets past nobody",
+        "This agent knows nothing of guards, and calls for none. But its tools are behind a proxy, and a catalog lists \
+         those that change something. Such a call reaches its server only after a checkpoint was pinned in the journal of \
+         every VPG that protects the VM. Otherwise it doesn't.",
+        "Only the ZVM is simulated here, with its guests. The agent, the server, the proxy between them, the guests' ext4 \
+         disks and the restore are real.",
+    );
+}
+
+fn open(title: &str, why: &str, real: &str) {
+    let (why, real) = (wrap(why, ""), wrap(real, ""));
     output::print(&format!("{}\n\n{why}\n\n{real}", title.bold()));
 }
 
@@ -41,13 +53,21 @@ pub fn say(sentence: &str) {
     output::print(&wrap(sentence, INDENT));
 }
 
-/// What the agent asks of the MCP server.
-pub fn asks(tool: &str, arguments: &JsonObject) {
+/// What an agent asks of its MCP server.
+pub fn asks(agent: &str, tool: &str, arguments: &JsonObject) {
     let arguments = arguments
         .iter()
         .map(|(name, value)| format!(" {name}={value}"));
     let call = format!("{tool}{}", arguments.collect::<String>());
-    output::print(&format!("{}", wrap(&call, "   agent → ").magenta()));
+    output::print(&format!(
+        "{}",
+        wrap(&call, &format!("{INDENT}{agent} → ")).magenta()
+    ));
+}
+
+/// An empty line.
+pub fn pause() {
+    output::print("");
 }
 
 /// What a person would type for the same.

@@ -1,12 +1,17 @@
 //! The stage: a simulated ZVM with its guests, and a configuration for it, in a temporary folder.
 use std::{
-    fs,
+    ffi::OsStr,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde_json::json;
 use tempfile::TempDir;
-use zvm_sim::Sim;
+use tokio::process::Command;
+use zvm_sim::{
+    JournalEntry, Scenario, Sim,
+    scenario::{Entry, Partition},
+};
 
 use super::Stopped;
 
@@ -15,8 +20,23 @@ pub const VM: &str = "jp-ubuntu";
 pub const VPG: &str = "jp-ubuntu";
 /// A VM that no VPG protects.
 pub const UNPROTECTED_VM: &str = "lonely";
+/// A file on it.
+pub const UNPROTECTED_FILE: &str = "/srv/data/orders.csv";
 /// The file that the agent breaks.
 pub const FILE: &str = "/home/justin/app-config.yaml";
+
+/// What is simulated: the default scenario, and a disk for the VM that nothing protects.
+pub fn scenario() -> Scenario {
+    let mut scenario = Scenario::default();
+    if let Some(vm) = scenario.vm_mut(UNPROTECTED_VM) {
+        let orders = "id,item,count\n1,bolts,400\n2,nuts,400\n";
+        vm.partitions.push(Partition {
+            files: vec![Entry::text(UNPROTECTED_FILE, orders)],
+            ..Partition::default()
+        });
+    }
+    scenario
+}
 
 /// Everything that is removed at the end.
 pub struct Stage {
@@ -27,8 +47,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts the simulated ZVM on a free port and writes a configuration for it.
-    pub async fn set() -> Result<Self, Stopped> {
+    /// Starts the simulated ZVM on a free port and writes a configuration for it, with this catalog.
+    pub async fn set(catalog: Option<&str>) -> Result<Self, Stopped> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("zerto-rewind-demo-");
         // A password and a key are in it.
@@ -36,6 +56,7 @@ impl Stage {
         folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let folder = folder.tempdir()?;
         let sim = Sim::builder()
+            .scenario(scenario())
             .data_dir(folder.path().join("zvm"))
             .start()
             .await
@@ -45,7 +66,7 @@ impl Stage {
             .ok_or_else(|| Stopped::Broken(format!("the simulated VM {VM} has no {FILE}")))?;
         let config = folder.path().join("config.json");
         let credentials = sim.credentials();
-        let content = json!({
+        let mut content = json!({
             "zerto_url": sim.url(),
             "username": credentials.username,
             "password": credentials.password,
@@ -54,6 +75,11 @@ impl Stage {
             "state_dir": folder.path().join("state"),
             "recover_dir": folder.path().join("recovered"),
         });
+        if let (Some(catalog), Some(keys)) = (catalog, content.as_object_mut()) {
+            let file = folder.path().join("catalog.toml");
+            fs::write(&file, catalog)?;
+            keys.insert("catalog".into(), json!(file));
+        }
         fs::write(&config, format!("{content:#}\n"))?;
         Ok(Self {
             sim,
@@ -68,9 +94,53 @@ impl Stage {
         self.sim.url()
     }
 
-    /// The configuration file.
-    pub fn config(&self) -> &Path {
-        &self.config
+    /// This program with these arguments, configured for the stage. It ends with its handle.
+    pub fn program<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> io::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(arguments)
+            .env("ZERTO_REWIND_CONFIG", &self.config)
+            .kill_on_drop(true);
+        Ok(command)
+    }
+
+    /// A path in the folder that is removed at the end.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where the guests' folders are.
+    pub fn guests(&self) -> &Path {
+        self.sim.guests_dir()
+    }
+
+    /// Where a file of a guest is on this machine.
+    pub fn guest_path(&self, vm: &str, path: &str) -> Result<PathBuf, Stopped> {
+        self.sim
+            .guest_path(vm, path)
+            .ok_or_else(|| Stopped::Broken(format!("the simulated VM {vm} has no {path}")))
+    }
+
+    /// How many requests the ZVM got.
+    pub fn requests(&self) -> usize {
+        self.sim.requests().len()
+    }
+
+    /// How many of them were to insert a tagged checkpoint.
+    pub fn inserts(&self) -> usize {
+        let requests = self.sim.requests();
+        let insert = |request: &&zvm_sim::RequestRecord| {
+            request.method == "POST" && request.path.ends_with("/checkpoints")
+        };
+        requests.iter().filter(insert).count()
+    }
+
+    /// The tagged checkpoints of a VPG, as the simulated ZVM itself has them.
+    pub fn journal(&self, vpg: &str) -> Vec<JournalEntry> {
+        self.sim.journal(vpg)
     }
 
     /// Where [`FILE`] of the guest is on this machine: the VM's own disk.

@@ -1,17 +1,16 @@
 //! The story, act by act. Each act checks what it shows.
-use std::{fs, process::Stdio};
+use std::fs;
 
-use rmcp::model::JsonObject;
+use rmcp::model::object;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::{
     Stopped,
     agent::{Agent, Answer},
-    narrator::{act, asks, command, difference, fact, quote, say, success},
+    narrator::{act, command, difference, fact, quote, say, success},
+    scene::{agreed, ask, operator, refuse, same},
     stage::{FILE, Stage, UNPROTECTED_VM, VM, VPG},
 };
-use crate::terminal;
 
 const FIND: &str = "zerto_find_protection";
 const GUARD: &str = "zerto_create_tagged_checkpoint";
@@ -19,7 +18,7 @@ const LIST: &str = "zerto_list_checkpoints";
 const RECOVER: &str = "zerto_recover_file";
 
 /// What the agent makes of the file: it was to raise the pool, and lost most of the rest.
-const BROKEN: &str = "\
+pub const BROKEN: &str = "\
 # app settings, read at start
 database:
   url: postgres://app@localhost/app
@@ -33,7 +32,8 @@ pub async fn tell(stage: &Stage, agent: &Agent, auto: bool) -> Result<(), Stoppe
     let receipt = guard(agent).await?;
     let checkpoint = receipt.text("/pins/0/checkpoint")?;
     let original = break_the_file(stage, checkpoint).await?;
-    operator_looks(stage).await?;
+    act(5, "The journal, as an operator sees it");
+    operator(stage, &["checkpoints", VM]).await?;
     let wanted = decide(stage, agent, checkpoint, auto).await?;
     let recovered = recover(agent, wanted, checkpoint).await?;
     compare(stage, agent, &original, recovered.text("/local_path")?).await?;
@@ -122,25 +122,6 @@ async fn break_the_file(stage: &Stage, checkpoint: &str) -> Result<Vec<u8>, Stop
     Ok(original)
 }
 
-/// Runs the command that an operator would run, on this terminal.
-async fn operator_looks(stage: &Stage) -> Result<(), Stopped> {
-    act(5, "The journal, as an operator sees it");
-    command(&format!("zerto-rewind checkpoints {VM}"));
-    let status = Command::new(std::env::current_exe()?)
-        .args(["checkpoints", VM])
-        .env("ZERTO_REWIND_CONFIG", stage.config())
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .status()
-        .await?;
-    if !status.success() {
-        return Err(Stopped::Broken(format!(
-            "zerto-rewind checkpoints {VM}: {status}"
-        )));
-    }
-    Ok(())
-}
-
 /// What the human agreed to.
 async fn decide(
     stage: &Stage,
@@ -167,11 +148,7 @@ async fn decide(
             "something was mounted before a human agreed".into(),
         ));
     }
-    if auto {
-        say("Recover this? Agreed by --auto.");
-    } else if !terminal::agrees("   Recover this?").await {
-        return Err(Stopped::Declined);
-    }
+    agreed("Recover this?", auto).await?;
     Ok(wanted)
 }
 
@@ -198,13 +175,7 @@ async fn compare(
 ) -> Result<(), Stopped> {
     act(8, "Compare");
     let recovered = fs::read(local)?;
-    if recovered != original {
-        return Err(Stopped::Broken(format!(
-            "the recovered file is not what the file was: {} bytes instead of {}",
-            recovered.len(),
-            original.len()
-        )));
-    }
+    same(FILE, original, &recovered)?;
     fact(
         "file",
         &format!("{} bytes, each as before the change", original.len()),
@@ -233,28 +204,4 @@ async fn compare(
         "shows that the pin was used for file-level restore",
     );
     Ok(())
-}
-
-async fn ask(agent: &Agent, tool: &'static str, arguments: Value) -> Result<Answer, Stopped> {
-    let arguments = object(arguments);
-    asks(tool, &arguments);
-    agent.succeed(tool, arguments).await
-}
-
-async fn refuse(
-    agent: &Agent,
-    tool: &'static str,
-    code: &str,
-    arguments: Value,
-) -> Result<Answer, Stopped> {
-    let arguments = object(arguments);
-    asks(tool, &arguments);
-    agent.refused(tool, code, arguments).await
-}
-
-fn object(arguments: Value) -> JsonObject {
-    match arguments {
-        Value::Object(arguments) => arguments,
-        _ => JsonObject::new(),
-    }
 }

@@ -1,0 +1,175 @@
+//! The demo of an agent that asks nobody.
+#![cfg(feature = "demo")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod support;
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use support::{Run, program};
+use tokio::process::Command;
+
+/// The demo with a folder of its own for what is temporary.
+fn rogue(temporary: &Path, arguments: &[&str]) -> Command {
+    let mut command = program(env!("CARGO_BIN_EXE_zerto-rewind"), Path::new(""));
+    command
+        .env_remove("ZERTO_REWIND_CONFIG")
+        .env("TMPDIR", temporary)
+        .args(["demo", "rogue"])
+        .args(arguments);
+    command
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[tokio::test]
+async fn every_change_is_pinned_or_refused_and_comes_back() {
+    let temporary = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let run = Run::of(rogue(temporary.path(), &["--auto"]).output().await.unwrap());
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(90), "{took:?}");
+    for line in [
+        "rogue → read_file path=\"/home/justin/app-config.yaml\" vm=\"jp-ubuntu\"",
+        "0 requests, 0 checkpoints inserted",
+        "ai:rogue-agent | write /home/justin/app-config.yaml |",
+        "io.github.zerto-rewind/receipt",
+        "moved /etc/nginx/nginx.conf to /srv/backup/nginx.conf",
+        "\"lonely\" exists, but no VPG protects it",
+        "/srv/data/orders.csv is there, untouched",
+        "zerto-rewind is stopped since",
+        "resumed; it was stopped",
+        "VPG app01-archive, checkpoint",
+        "VPG app01-dr, checkpoint",
+        "VPG app01-local, checkpoint",
+        "ai:rogue-agent | delete /home/justin/bin/deploy.sh | vm=app01 | change=",
+        "Agreed by --auto",
+        "/srv/app/app.db on jp-ubuntu: 65536 bytes, each as before",
+        "got 4 changing calls, each after its pins were listed",
+        "All four files are back from the journals, byte for byte.",
+    ] {
+        assert!(
+            run.stdout.contains(line),
+            "{line:?} is not in {}",
+            run.stdout
+        );
+    }
+    assert!(!run.stdout.contains('\u{1b}'), "no styles in a pipe");
+    assert_eq!(run.stderr, "");
+    assert!(is_empty(temporary.path()));
+}
+
+#[tokio::test]
+async fn asks_nobody_who_is_not_there() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = Run::of(rogue(temporary.path(), &[]).output().await.unwrap());
+    assert_eq!((run.code, &*run.stdout), (3, ""));
+    assert!(run.stderr.contains("--auto"), "{}", run.stderr);
+}
+
+#[cfg(unix)]
+mod at_a_terminal {
+    use std::{
+        io::{Read as _, Seek as _, SeekFrom, Write as _},
+        path::PathBuf,
+    };
+
+    use super::{support::terminal::Terminal, *};
+
+    /// Plays until the human is asked, does something to the stage, and agrees. The exit code, and what was shown.
+    async fn with(meddle: impl FnOnce(PathBuf)) -> (i32, String) {
+        let temporary = tempfile::tempdir().unwrap();
+        let (mut terminal, child) = Terminal::start(&mut rogue(temporary.path(), &[]), true);
+        terminal.shows("Recover these four?").await;
+        let stage = fs::read_dir(temporary.path()).unwrap().next().unwrap();
+        meddle(stage.unwrap().path());
+        terminal.types("yes");
+        let code = Run::of(child.wait_with_output().await.unwrap()).code;
+        assert!(is_empty(temporary.path()));
+        (code, terminal.end())
+    }
+
+    #[tokio::test]
+    async fn a_change_that_reached_the_server_without_a_guard_is_a_failure() {
+        let (code, shown) = with(|stage| {
+            let mut notes = fs::OpenOptions::new()
+                .append(true)
+                .open(stage.join("received.jsonl"))
+                .unwrap();
+            let note = serde_json::json!({
+                "at": jiff::Timestamp::now(),
+                "order": { "tool": "delete_file", "arguments": { "vm": "jp-ubuntu", "path": "/etc/hosts" } },
+            });
+            writeln!(notes, "{note}").unwrap();
+        })
+        .await;
+        assert_eq!(code, 1, "{shown}");
+        assert!(
+            shown.contains("VPG jp-ubuntu had listed no pin for it"),
+            "{shown}"
+        );
+        assert!(!shown.contains("byte for byte"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn a_byte_that_differs_is_a_failure() {
+        let (code, shown) = with(|stage| {
+            let disks = stage.join("zvm/disks/app01/1/disk.img");
+            replace(&disks, b"systemctl restart app", b"systemctl restart apq");
+        })
+        .await;
+        assert_eq!(code, 1, "{shown}");
+        assert!(
+            shown.contains("is not what /home/justin/bin/deploy.sh was"),
+            "{shown}"
+        );
+        assert!(!shown.contains("byte for byte"), "{shown}");
+    }
+
+    /// Replaces a text on a disk; it has to be there, within a piece.
+    fn replace(disk: &Path, old: &[u8], new: &[u8]) {
+        const PIECE: usize = 1 << 20;
+        let mut piece = vec![0; PIECE];
+        let mut file = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(disk)
+            .unwrap();
+        for start in (0..).step_by(PIECE) {
+            file.seek(SeekFrom::Start(start)).unwrap();
+            file.read_exact(&mut piece).expect("the text is nowhere");
+            // Most of the disk is a hole.
+            if piece.iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            if let Some(at) = piece.windows(old.len()).position(|window| window == old) {
+                file.seek(SeekFrom::Start(start + at as u64)).unwrap();
+                return file.write_all(new).unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn ctrl_c_leaves_nothing() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (terminal, child) = Terminal::start(&mut rogue(temporary.path(), &["--auto"]), true);
+        terminal.shows("rogue → write_file").await;
+        support::interrupt(&child);
+        assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 130);
+        assert!(terminal.end().contains("Interrupted"));
+        assert!(is_empty(temporary.path()));
+    }
+}
