@@ -1,11 +1,11 @@
 //! What accompanies one call: how far it is, and whether it is still wanted.
 use crate::{Error, ErrorCode};
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// How often a waiting call says where it is. Clients give up on silent calls.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// Nobody listens: there is nothing to wake up for.
+const UNHEARD: Duration = Duration::from_secs(60 * 60);
 
 /// One step of progress, for a person to read.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct ProgressUpdate {
     pub done: f64,
     /// What `done` will be at the end, where that is known.
     pub total: Option<f64>,
-    /// What is being done or waited for.
+    /// What is being done or waited for; how far a download is stands in `transfer` alone.
     pub message: String,
     /// How far a download is, while there is one.
     pub transfer: Option<Transfer>,
@@ -29,10 +29,25 @@ pub struct Transfer {
     pub total: Option<u64>,
 }
 
+/// `27 of 158 bytes`
+impl fmt::Display for Transfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.total {
+            Some(total) => write!(f, "{} of {total} bytes", self.bytes),
+            None => write!(f, "{} bytes", self.bytes),
+        }
+    }
+}
+
 /// Told about progress at least every two seconds while a call waits. Must not block.
 pub trait Progress: Send + Sync {
     /// One more step.
     fn update(&self, update: ProgressUpdate);
+
+    /// How often it wants to hear. Clients give up on silent calls, and screens want movement.
+    fn every(&self) -> Duration {
+        Duration::from_secs(1)
+    }
 }
 
 /// The circumstances of one call.
@@ -112,7 +127,8 @@ impl Watch<'_> {
         doing: impl Fn() -> D,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let mut ticks = tokio::time::interval(PROGRESS_EVERY);
+        let every = self.call.progress.as_ref().map(|progress| progress.every());
+        let mut ticks = tokio::time::interval(every.unwrap_or(UNHEARD));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tokio::pin!(work);
         loop {

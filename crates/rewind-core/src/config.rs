@@ -5,6 +5,7 @@
 mod check;
 mod error;
 mod raw;
+mod revision;
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +20,7 @@ use url::Url;
 
 pub use check::default_state_dir;
 pub use error::ConfigError;
+use revision::Revision;
 
 /// The environment variable that names the configuration file.
 pub const CONFIG_ENV: &str = "ZERTO_REWIND_CONFIG";
@@ -54,6 +56,9 @@ pub struct Config {
     pub previews: Previews,
     /// The ways into guests, by VM name.
     pub guests: BTreeMap<String, Guest>,
+    /// What is allowed and unwise, for the log or the person who looks.
+    pub warnings: Vec<String>,
+    revision: Revision,
 }
 
 /// How to log in to the ZVM's Keycloak.
@@ -193,21 +198,25 @@ impl Config {
     /// the key and what to write; it never contains a secret.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let size = match fs::metadata(&file) {
-            Ok(metadata) => metadata.len(),
+        let metadata = match fs::metadata(&file) {
+            Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(ConfigError::Missing { file });
             }
             Err(source) => return Err(ConfigError::Unreadable { file, source }),
         };
-        if size > MAX_BYTES {
+        if metadata.len() > MAX_BYTES {
             let source = io::Error::new(io::ErrorKind::InvalidData, "larger than 1 MiB");
             return Err(ConfigError::Unreadable { file, source });
         }
-        match fs::read_to_string(&file) {
-            Ok(text) => Self::parse(&Zeroizing::new(text), &file),
-            Err(source) => Err(ConfigError::Unreadable { file, source }),
-        }
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => Zeroizing::new(text),
+            Err(source) => return Err(ConfigError::Unreadable { file, source }),
+        };
+        let mut config = Self::parse(&text, &file)?;
+        config.revision = Revision::of(&text, config.tls.ca_file.as_deref());
+        config.warnings.extend(open_to_others(&file, &metadata));
+        Ok(config)
     }
 
     /// Checks the text of a configuration file. `file` is named in errors, and relative paths start at its folder.
@@ -217,7 +226,15 @@ impl Config {
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
         let raw = raw::parse(text, file)?;
-        check::config(raw, file).map_err(|mistake| mistake.in_file(file))
+        let mut config = check::config(raw, file).map_err(|mistake| mistake.in_file(file))?;
+        config.revision = Revision::of(text, None);
+        Ok(config)
+    }
+
+    /// Whether the files behind both, this one's and its `ca_file`, had the same content.
+    #[must_use]
+    pub fn is_unchanged(&self, since: &Self) -> bool {
+        self.revision == since.revision
     }
 
     /// Host and port of the ZVM, the key under which things are remembered about it.
@@ -227,6 +244,24 @@ impl Config {
         let port = self.zerto_url.port_or_known_default().unwrap_or(443);
         format!("{host}:{port}")
     }
+}
+
+/// The file has a secret in it.
+#[cfg(unix)]
+fn open_to_others(file: &Path, metadata: &fs::Metadata) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.mode() & 0o077 != 0).then(|| {
+        let file = file.display();
+        format!(
+            "{file} has a secret in it, and other users of this host may use it (mode {:04o}): run `chmod 600 {file}`",
+            metadata.mode() & 0o7777
+        )
+    })
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &Path, _: &fs::Metadata) -> Option<String> {
+    None
 }
 
 fn choose(explicit: Option<&Path>, env: Option<OsString>) -> Result<PathBuf, ConfigError> {
@@ -249,11 +284,8 @@ mod tests {
         );
         assert_eq!(choose(None, env).unwrap(), Path::new("/env.json"));
         for nothing in [None, Some(OsString::new())] {
-            let error = choose(None, nothing).unwrap_err().to_string();
-            assert!(
-                error.contains(CONFIG_ENV) && error.contains("--config"),
-                "{error}"
-            );
+            let error = choose(None, nothing).unwrap_err();
+            assert!(error.next().contains(CONFIG_ENV), "{error}");
         }
     }
 }

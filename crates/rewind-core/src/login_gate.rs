@@ -47,6 +47,7 @@ impl LoginGate for StateGate {
             .login_permitted(&self.zvm, attempt.account, attempt.secret)
             .map_err(|error| LoginBlocked {
                 retry_after: retry_after(&error),
+                undecided: matches!(error, LoginError::State(_)),
                 reason: error.to_string(),
             })?;
         *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);

@@ -73,10 +73,8 @@ impl Rewind {
     /// `configuration`: it can never work.
     pub fn with_patience(config: Config, patience: Patience) -> Result<Self, Error> {
         let state = State::new(&config.state_dir);
-        let zvm = Zvm::new(
-            zvm_config(&config)?,
-            Arc::new(StateGate::new(state.clone(), config.zvm())),
-        )?;
+        let gate = Arc::new(StateGate::new(state.clone(), config.zvm()));
+        let zvm = Zvm::new(zvm_config(&config)?, gate)?;
         let locks = Locks::new(&config.state_dir);
         let core = Core {
             config,
@@ -251,7 +249,8 @@ impl Core {
 /// What the configuration asks for and this version can't do is refused: less than was asked for would go unnoticed.
 fn check(config: &Config) -> Result<(), Error> {
     let refused = |what: &str, next: &str| {
-        let message = format!("{what} can't be honoured by this version");
+        let file = config.file.display();
+        let message = format!("{file}: {what} can't be honoured by this version");
         Err(Error::new(ErrorCode::Configuration, message).with_next(next))
     };
     if config.tls.fingerprint.is_some() || config.tls.first_use == FirstUse::Refuse {

@@ -145,7 +145,10 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
             r#"{"username": "u",}"#,
             "/etc/rewind/config.json:1:18: trailing comma",
         ),
-        ("", "/etc/rewind/config.json:1:0: EOF while parsing a value"),
+        (
+            "",
+            "/etc/rewind/config.json: the file is empty: write { \"zerto_url\": …, \"username\": …, \"password\": … }",
+        ),
         ("{} x", "/etc/rewind/config.json:1:4: trailing characters"),
         (
             r#"{"username": "u", "username": "v"}"#,

@@ -344,7 +344,8 @@ fn a_refusal_says_what_to_do() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("refused this login 3 times") && error.contains("in the configuration"),
+        error.contains("refused this same secret 3 times")
+            && error.contains("in the configuration"),
         "{error}"
     );
     assert!(!error.contains("wrong"));

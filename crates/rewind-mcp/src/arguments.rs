@@ -115,7 +115,8 @@ fn mismatch(schema: &Value, value: &Value) -> Option<String> {
     None
 }
 
-fn kind(value: &Value) -> &'static str {
+/// What a value is, in words.
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

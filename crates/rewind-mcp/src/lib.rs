@@ -11,6 +11,7 @@ mod server;
 mod stdio;
 pub mod text;
 pub mod tools;
+mod transport;
 
 pub use backend::Backend;
 pub use server::{Server, new_change_id};

@@ -91,8 +91,12 @@ impl Notifier {
     /// A client that is gone is no reason to stop the work.
     async fn send(&mut self, update: ProgressUpdate) {
         self.last = update.done.max(self.last + STEP);
-        let mut notification = ProgressNotificationParam::new(self.token.clone(), self.last)
-            .with_message(update.message);
+        let message = match update.transfer {
+            Some(transfer) => format!("{}: {transfer}", update.message),
+            None => update.message,
+        };
+        let mut notification =
+            ProgressNotificationParam::new(self.token.clone(), self.last).with_message(message);
         notification.total = update.total.map(|total| total.max(self.last));
         if let Err(error) = self.peer.notify_progress(notification).await {
             tracing::debug!(%error, "progress was not sent");

@@ -5,16 +5,19 @@ use rewind_core::{Call, Error};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, Implementation, JsonObject,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
+        ErrorCode, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
+use serde_json::Value;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::{
     answer::{self, Answer},
+    arguments,
     backend::Backend,
     progress::Notifier,
     tools,
@@ -35,6 +38,26 @@ call it without `confirmed` first, show the human what it says, and set `confirm
 pub fn new_change_id() -> String {
     let random: String = Uuid::new_v4().simple().to_string();
     format!("chg-{}", random.chars().take(12).collect::<String>())
+}
+
+/// The requests that this server answers.
+const METHODS: [&str; 5] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "tools/call",
+    "tools/list",
+];
+
+/// What is wrong with the parameters of a method that exists.
+fn misshapen(method: &str, params: Option<&Value>) -> String {
+    match params.and_then(|params| params.get("arguments")) {
+        Some(given) if !given.is_object() => {
+            let kind = arguments::kind(given);
+            format!("{method}: `arguments` has to be an object, and is {kind}")
+        }
+        _ => format!("{method}: a parameter is missing or of the wrong type"),
+    }
 }
 
 /// The MCP server of one client session.
@@ -114,6 +137,20 @@ impl ServerHandler for Server {
         let mut list = ListToolsResult::with_all_items(tools::all().to_vec());
         list.cache_scope = Some(CacheScope::Private);
         Ok(list)
+    }
+
+    /// What rmcp can't read as any request that it knows.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(if METHODS.contains(&&*method) {
+            ErrorData::invalid_params(misshapen(&method, request.params.as_ref()), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
+        })
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -14,7 +14,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use rewind_core::{Error, ErrorCode, Rewind, config::Config};
+use rewind_core::{Error, ErrorCode, config::Config};
 use serde_json::json;
 use support::{Client, World, server};
 
@@ -84,7 +84,7 @@ async fn an_unusable_configuration_is_the_answer_until_it_is_mended() {
         let mended = mended.clone();
         move || {
             if mended.load(Ordering::SeqCst) {
-                Rewind::new(Config::parse(&config, &file).unwrap())
+                Ok(Config::parse(&config, &file).unwrap())
             } else {
                 Err(Error::new(
                     ErrorCode::Configuration,

@@ -46,7 +46,7 @@ Examples:
   zerto-rewind find jp-ubuntu
   zerto-rewind find app01.example.com --json | jq -r '.vpgs[].vpg'")]
     Find {
-        /// The VM: its name, its hostname, or its vmIdentifier
+        /// The VM: its name, hostname, IP address, or vmIdentifier
         vm: String,
     },
     /// Pin a tagged checkpoint on every VPG that protects a VM
@@ -128,22 +128,22 @@ Logs go to stderr as RUST_LOG says (default: warn).";
 
 #[derive(Args)]
 pub struct Guard {
-    /// The VM: its name, its hostname, or its vmIdentifier
+    /// The VM: its name, hostname, IP address, or vmIdentifier
     pub vm: String,
     /// What is about to be done, in a few words: becomes part of the tag
     #[arg(long, short, value_name = "TEXT")]
     pub action: String,
     /// Who does it [default: cli/<user>]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = not_blank)]
     pub agent: Option<String>,
     /// A ticket or change id [default: a new one]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = not_blank)]
     pub change: Option<String>,
 }
 
 #[derive(Args)]
 pub struct Checkpoints {
-    /// The VM: its name, its hostname, or its vmIdentifier
+    /// The VM: its name, hostname, IP address, or vmIdentifier
     pub vm: String,
     /// How far back to look: 90m, 24h, 7d [default: 24h]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -155,7 +155,7 @@ pub struct Checkpoints {
 
 #[derive(Args)]
 pub struct Recover {
-    /// The VM that the file was on: its name, its hostname, or its vmIdentifier
+    /// The VM that the file was on: its name, hostname, IP address, or vmIdentifier
     pub vm: String,
     /// The file or folder on the VM: /etc/hosts or C:\inetpub\web.config
     pub path: String,
@@ -163,7 +163,7 @@ pub struct Recover {
     #[arg(long, value_name = "CHECKPOINT")]
     pub at: String,
     /// The VPG, where the checkpoint alone does not say it
-    #[arg(long, value_name = "VPG")]
+    #[arg(long, value_name = "VPG", value_parser = not_blank)]
     pub vpg: Option<String>,
     /// The folder to place it in [default: the configured recovery folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -237,7 +237,7 @@ pub struct CatalogTest {
     #[arg(value_name = "ARGUMENTS", default_value = "{}")]
     pub arguments: String,
     /// The MCP server, where the tool's own name has a slash in it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = not_blank)]
     pub server: Option<String>,
     /// The catalog file [default: the configured one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -305,4 +305,12 @@ For an MCP client's configuration:
 
 fn duration(text: &str) -> Result<std::time::Duration, rewind_core::duration::DurationError> {
     rewind_core::duration::parse(text)
+}
+
+/// A variable that a script did not set must not be as good as an option that was left out.
+fn not_blank(text: &str) -> Result<String, &'static str> {
+    match text.trim().is_empty() {
+        true => Err("it is empty: give a value, or leave the option out"),
+        false => Ok(text.to_owned()),
+    }
 }

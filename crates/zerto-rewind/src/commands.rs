@@ -5,6 +5,7 @@ use crate::{
     cli::{Cli, Command},
     interrupt::Interrupt,
     output::Output,
+    session,
 };
 
 pub mod catalog;
@@ -27,7 +28,10 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
     let config = cli.config.as_deref();
     let output = Output::new(cli.json);
     let result: Result<(), Error> = match cli.command {
-        Command::Mcp => return mcp::run(cli.config, interrupt).await,
+        Command::Mcp => {
+            let config = cli.config;
+            return mcp::run(move || session::load(config.as_deref()), interrupt).await;
+        }
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => return demo::run(arguments, interrupt).await,
         #[cfg(feature = "demo")]

@@ -13,6 +13,8 @@ mod progress;
 mod session;
 mod table;
 mod terminal;
+mod usage;
+mod wrap;
 
 use cli::Command;
 pub use commands::{
@@ -21,43 +23,52 @@ pub use commands::{
 };
 use commands::{install, proxy, stop};
 use interrupt::Interrupt;
+use logging::ByDefault;
 
 /// Runs `zerto-rewind` with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match cli::Cli::try_parse_from(arguments) {
-        Ok(cli) => match cli.command {
-            // These have a runtime of their own, if any: a hook has ten milliseconds, and a proxy and `run` pass signals on.
-            Command::Hook(arguments) => hook::run(arguments, cli.config),
-            Command::Proxy(arguments) => proxy::run(arguments, cli.config),
-            Command::Run(arguments) => commands::run::run(arguments, cli.config),
-            Command::Stop(arguments) => stop::stop(arguments, cli.config, cli.json),
-            Command::Resume(arguments) => stop::resume(arguments, cli.config, cli.json),
-            Command::Install(arguments) => install::install(arguments, cli.config),
-            Command::Uninstall(arguments) => install::uninstall(arguments),
-            _ => block_on(|interrupt| commands::run(cli, interrupt)),
-        },
-        Err(error) => usage(&error),
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let cli = match usage::parse(&arguments) {
+        Ok(cli) => cli,
+        Err(code) => return ExitCode::from(code),
+    };
+    match cli.command {
+        // These have a runtime of their own, if any: a hook has ten milliseconds, and a proxy and `run` pass signals on.
+        Command::Hook(arguments) => hook::run(arguments, cli.config),
+        Command::Proxy(arguments) => proxy::run(arguments, cli.config),
+        Command::Run(arguments) => commands::run::run(arguments, cli.config),
+        Command::Stop(arguments) => stop::stop(arguments, cli.config, cli.json),
+        Command::Resume(arguments) => stop::resume(arguments, cli.config, cli.json),
+        Command::Install(arguments) => install::install(arguments, cli.config),
+        Command::Uninstall(arguments) => install::uninstall(arguments),
+        Command::Mcp => block_on(ByDefault::Warnings, |interrupt| {
+            commands::run(cli, interrupt)
+        }),
+        _ => block_on(ByDefault::Nothing, |interrupt| {
+            commands::run(cli, interrupt)
+        }),
     }
 }
 
 /// Runs `zerto-rewind-mcp` with these arguments, the program's name first.
 pub fn run_server(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match cli::ServerCli::try_parse_from(arguments) {
-        Ok(_) => block_on(|interrupt| commands::mcp::run(None, interrupt)),
-        Err(error) => usage(&error),
+        Ok(_) => block_on(ByDefault::Warnings, |interrupt| {
+            commands::mcp::run(session::load_from_environment, interrupt)
+        }),
+        Err(mistake) => {
+            usage::print(&mistake);
+            ExitCode::from(usage::exit_code(&mistake))
+        }
     }
 }
 
-/// Help and version on stdout, a mistake on stderr.
-fn usage(error: &clap::Error) -> ExitCode {
-    // Where nobody reads it, there is nobody to tell.
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
 /// Runs a program to its exit code. A second Ctrl-C ends it at once.
-fn block_on<F: Future<Output = u8>>(program: impl FnOnce(Interrupt) -> F) -> ExitCode {
-    logging::start();
+fn block_on<F: Future<Output = u8>>(
+    log: ByDefault,
+    program: impl FnOnce(Interrupt) -> F,
+) -> ExitCode {
+    logging::start(log);
     // Two workers: one for the connection, one for what is done with what arrives.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

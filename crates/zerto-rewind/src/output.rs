@@ -1,10 +1,15 @@
 //! What a command prints: its result on stdout, its error on stderr; with `--json`, both on stdout.
-use std::{fmt::Write as _, io::Write as _};
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _, Write as _},
+};
 
 use owo_colors::OwoColorize as _;
 use rewind_core::{Error, ErrorCode, text};
 use serde::Serialize;
 use serde_json::json;
+
+use crate::wrap::hanging;
 
 /// Where results and errors go.
 #[derive(Clone, Copy)]
@@ -55,15 +60,28 @@ pub fn note(text: &str) {
     }
 }
 
+/// Something that is no error, and that a person should know; to stderr.
+pub fn warning(text: &str) {
+    note(&headed(
+        "warning",
+        &"warning".yellow().bold().to_string(),
+        text,
+    ));
+}
+
 /// An error for a person: what happened, what was done, what to do next.
 fn describe(error: &Error) -> String {
     let mut text = String::new();
     let code = error.code.as_str();
     let what = match error.code {
-        ErrorCode::Cancelled => format!("interrupted[{code}]").yellow().bold().to_string(),
-        _ => format!("error[{code}]").red().bold().to_string(),
+        ErrorCode::Cancelled => format!("interrupted[{code}]"),
+        _ => format!("error[{code}]"),
     };
-    let _ = writeln!(text, "{what}: {}", lines(&error.message));
+    let styled = match error.code {
+        ErrorCode::Cancelled => what.yellow().bold().to_string(),
+        _ => what.red().bold().to_string(),
+    };
+    let _ = writeln!(text, "{}", headed(&what, &styled, &error.message));
     section(
         &mut text,
         "candidates",
@@ -77,8 +95,20 @@ fn describe(error: &Error) -> String {
             .iter()
             .map(|done| lines(&rewind_mcp::text::done(done))),
     );
-    let _ = writeln!(text, "{}: {}", "next".bold(), lines(&error.next));
+    let next = headed("next", &"next".bold().to_string(), &error.next);
+    let _ = writeln!(text, "{next}");
     text
+}
+
+/// `text` after its heading. A screen would break it in the middle of words; elsewhere its lines stay as they are.
+fn headed(heading: &str, styled: &str, text: &str) -> String {
+    let plain = format!("{heading}: {}", lines(text));
+    let shown = match io::stderr().is_terminal() {
+        true => hanging(&plain, ""),
+        false => plain,
+    };
+    // Styles have no width, so they come last.
+    shown.replacen(heading, styled, 1)
 }
 
 fn section(text: &mut String, heading: &str, items: impl Iterator<Item = String>) {

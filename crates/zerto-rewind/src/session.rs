@@ -3,27 +3,48 @@ use std::path::Path;
 
 use rewind_core::{
     Call, Error, ErrorCode, Rewind,
-    config::Config,
+    config::{CONFIG_ENV, Config, ConfigError},
     state::{LoginBlocked, LoginError, LoginOutcome, State},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{interrupt::Interrupt, output, progress::Bar, terminal};
+use crate::{interrupt::Interrupt, output, progress::Bar, terminal, wrap::hanging};
 
-/// Opens what the configuration names; sends nothing.
-///
-/// # Errors
-/// What is wrong with the configuration.
-pub fn open(config: Option<&Path>) -> Result<Rewind, Error> {
-    Rewind::new(load(config)?)
-}
+/// What a person should know before they try again.
+const LOCKS: &str = "A ZVM locks an account after five refused logins: go on only with what was corrected, or if the ZVM was at fault.";
 
-/// Loads the configuration.
+/// Loads the configuration that `--config` or the environment names.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn load(config: Option<&Path>) -> Result<Config, Error> {
-    Ok(Config::load(&Config::locate(config)?)?)
+    match Config::locate(config) {
+        Ok(file) => Ok(Config::load(&file)?),
+        Err(error @ ConfigError::NotNamed) => Err(Error::from(error).with_next(format!(
+            "Give --config FILE, or set the environment variable {CONFIG_ENV} to the path of the configuration file."
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Loads the configuration that the environment names, for a program without options.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn load_from_environment() -> Result<Config, Error> {
+    Ok(Config::load(&Config::locate(None)?)?)
+}
+
+/// Opens what the configuration names, and tells on stderr what a person should know of it; sends nothing.
+///
+/// # Errors
+/// What is wrong with the configuration.
+pub fn open(config: Option<&Path>) -> Result<Rewind, Error> {
+    let rewind = Rewind::new(load(config)?)?;
+    for warning in &rewind.config().warnings {
+        output::warning(warning);
+    }
+    Ok(rewind)
 }
 
 /// The configured ZVM, and a person or script who asks something of it.
@@ -62,9 +83,10 @@ impl Session {
         if !self.logins_are_blocked() {
             return Err(error);
         }
-        output::note(&output::lines(&error.message));
+        output::note(&hanging(&output::lines(&error.message), ""));
+        output::note(&hanging(LOCKS, ""));
         let agrees = tokio::select! {
-            agrees = terminal::agrees("Try to log in once more?") => agrees,
+            agrees = terminal::agrees("Log in once more?") => agrees,
             () = self.cancel.cancelled() => false,
         };
         if !agrees {
@@ -72,6 +94,11 @@ impl Session {
         }
         self.rewind.allow_one_login()?;
         work(&self.rewind, self.call()).await
+    }
+
+    /// The configured ZVM.
+    pub fn rewind(&self) -> &Rewind {
+        &self.rewind
     }
 
     /// Whether the state permits no login. An attempt that it does permit is given back.
@@ -107,11 +134,23 @@ pub fn caller() -> String {
     format!("cli/{}", user())
 }
 
-/// The name of the user, as the environment has it.
+/// The name of the user: as the environment has it, else as the system knows it, else the number of the user.
 fn user() -> String {
-    ["USER", "LOGNAME", "USERNAME"]
+    let environment = ["USER", "LOGNAME", "USERNAME"]
         .into_iter()
-        .filter_map(|name| std::env::var(name).ok())
-        .find(|name| !name.is_empty())
-        .unwrap_or_else(|| "unknown".into())
+        .filter_map(|name| std::env::var(name).ok());
+    environment
+        .chain(whoami::username())
+        .find(|name| !name.trim().is_empty())
+        .unwrap_or_else(number)
+}
+
+#[cfg(unix)]
+fn number() -> String {
+    format!("uid-{}", rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn number() -> String {
+    "unknown".into()
 }

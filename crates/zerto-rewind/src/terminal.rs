@@ -8,10 +8,10 @@ pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks for a typed "yes". Anything else, and the end of the input, is a no.
+/// Asks for a typed "y" or "yes". Anything else, and the end of the input, is a no.
 pub async fn agrees(question: &str) -> bool {
     let mut out = anstream::stderr();
-    let asked = write!(out, "{question} Type yes to go on: ").and_then(|()| out.flush());
+    let asked = write!(out, "{question} [y/N] ").and_then(|()| out.flush());
     if asked.is_err() {
         return false;
     }
@@ -20,7 +20,7 @@ pub async fn agrees(question: &str) -> bool {
         io::stdin().read_line(&mut answer).map(|_| answer)
     });
     match answer.await {
-        Ok(Ok(answer)) if answer.trim().eq_ignore_ascii_case("yes") => true,
+        Ok(Ok(answer)) if ["y", "yes"].contains(&&*answer.trim().to_ascii_lowercase()) => true,
         Ok(Ok(answer)) => {
             if answer.is_empty() {
                 // The input ended without a line: end the question's line instead.

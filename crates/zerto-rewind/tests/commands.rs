@@ -157,8 +157,11 @@ async fn exit_code_2_for_usage_and_configuration() {
         &["guard", "jp-ubuntu"][..],
         &["unknown"],
         &["checkpoints", "jp-ubuntu", "--since", "yesterday"],
+        &["checkpoints", "jp-ubuntu", "--since", "9999999d"],
         &["checkpoints", "jp-ubuntu", "--limit", "0"],
         &["guard", "jp-ubuntu", "--action", "\u{1b}\u{200b}"],
+        &["guard", "jp-ubuntu", "--action", "edit", "--change", ""],
+        &["guard", "jp-ubuntu", "--action", "edit", "--agent", " "],
     ] {
         let run = world.run(arguments).await;
         assert_eq!(
@@ -519,7 +522,228 @@ async fn other_credentials_than_the_password_work() {
     let config = json!({
         "zerto_url": world.sim.url(), "client_id": client_id, "client_secret": client_secret, "state_dir": world.path("state"),
     });
-    fs::write(world.config(), config.to_string()).unwrap();
+    world.write_config(&config.to_string());
     let run = world.run(&["find", "jp-ubuntu"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
+#[tokio::test]
+async fn a_usage_error_with_json_is_json_on_stdout_and_text_on_stderr() {
+    let world = World::new().await;
+    for (arguments, named) in [
+        (&["--json", "guard", "jp-ubuntu"][..], "--action"),
+        (&["find", "--json"], "<VM>"),
+        (&["fnd", "jp-ubuntu", "--json"], "fnd"),
+        (&["find", "jp-ubuntu", "--json", "--nonsense"], "--nonsense"),
+        (&["checkpoints", "x", "--since", "soon", "--json"], "soon"),
+        (
+            &["checkpoints", "x", "--since", "9999999d", "--json"],
+            "too long",
+        ),
+        (&["--json"], "subcommand"),
+    ] {
+        let run = world.run(arguments).await;
+        assert_eq!(run.code, 2, "{arguments:?}");
+        let error = &run.json()["error"];
+        assert_eq!(error["code"], "invalid_argument", "{arguments:?}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains(named) && !message.contains('\n'),
+            "{arguments:?}: {message}"
+        );
+        assert!(!error["next"].as_str().unwrap().is_empty());
+        assert!(run.stderr.contains(named), "{arguments:?}: {}", run.stderr);
+    }
+    let help = world.run(&["find", "--help", "--json"]).await;
+    assert!(
+        help.code == 0 && help.stdout.contains("Usage:"),
+        "{}",
+        help.stdout
+    );
+    let value = world.run(&["find", "a", "b", "--", "--json"]).await;
+    assert_eq!(
+        (value.code, &*value.stdout),
+        (2, ""),
+        "a value is no option"
+    );
+}
+
+#[tokio::test]
+async fn json_is_refused_where_there_is_none() {
+    let world = World::new().await;
+    for command in [&["mcp"][..], &["completions", "bash"], &["demo", "--auto"]] {
+        let mut arguments = command.to_vec();
+        arguments.push("--json");
+        let run = world.run(&arguments).await;
+        assert_eq!(run.code, 2, "{command:?}");
+        assert!(
+            run.json()["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("no JSON output"),
+            "{}",
+            run.stdout
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn without_user_in_the_environment_the_agent_is_named_after_the_user_id() {
+    let world = World::new().await;
+    let mut guard = world.command(&["guard", "jp-ubuntu", "--action", "edit", "--json"]);
+    for name in ["USER", "LOGNAME", "USERNAME"] {
+        guard.env_remove(name);
+    }
+    let run = world.finish(&mut guard).await;
+    let agent = run.json()["agent"].as_str().unwrap().to_owned();
+    let name = agent.strip_prefix("cli/").unwrap();
+    assert!(!name.is_empty() && name != "unknown", "{agent}");
+    if rustix::process::getuid().is_root() {
+        assert_eq!(name, "root");
+    }
+}
+
+#[tokio::test]
+async fn guard_warns_of_a_configured_catalog_that_can_not_be_used() {
+    let world = World::new().await;
+    world.configure(json!({ "catalog": "none.toml" }));
+    for arguments in [
+        &["guard", "jp-ubuntu", "--action", "edit"][..],
+        &["guard", "jp-ubuntu", "--action", "edit", "--json"],
+    ] {
+        let run = world.run(arguments).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(
+            run.stderr.starts_with("warning: ") && run.stderr.contains("none.toml"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_configuration_that_others_can_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new().await;
+    fs::set_permissions(world.config(), fs::Permissions::from_mode(0o644)).unwrap();
+    let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
+    assert_eq!(run.json()["vm"], "jp-ubuntu");
+    assert!(
+        run.stderr.starts_with("warning: ") && run.stderr.contains("chmod 600"),
+        "{}",
+        run.stderr
+    );
+    fs::set_permissions(world.config(), fs::Permissions::from_mode(0o400)).unwrap();
+    let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
+    assert_eq!(run.stderr, "");
+}
+
+#[tokio::test]
+async fn what_is_missing_is_named_with_what_to_do() {
+    let world = World::new().await;
+    let next = |run: &Run| run.json()["error"]["next"].as_str().unwrap().to_owned();
+    let missing = world.path("none.json");
+    let missing = missing.to_str().unwrap();
+    let run = world
+        .run(&["--json", "--config", missing, "find", "x"])
+        .await;
+    assert!(
+        next(&run).contains(&format!("install -m 600 config.example.json {missing}")),
+        "{}",
+        run.stdout
+    );
+    let mut unnamed = world.command(&["find", "x", "--json"]);
+    let run = world
+        .finish(unnamed.env_remove("ZERTO_REWIND_CONFIG"))
+        .await;
+    assert!(next(&run).contains("--config"), "{}", run.stdout);
+
+    let catalog = world.path("none.toml");
+    let catalog = catalog.to_str().unwrap();
+    let run = world.run(&["catalog", "validate", catalog, "--json"]).await;
+    assert_eq!(run.code, 2);
+    assert!(
+        next(&run).contains(catalog) && next(&run).contains("catalog.example.toml"),
+        "{}",
+        run.stdout
+    );
+    fs::write(catalog, "version = 2").unwrap();
+    let run = world.run(&["catalog", "validate", catalog, "--json"]).await;
+    assert!(
+        next(&run).contains(&format!("zerto-rewind catalog validate {catalog}")),
+        "{}",
+        run.stdout
+    );
+}
+
+#[tokio::test]
+async fn the_log_is_silent_unless_it_is_asked_for() {
+    let world = World::new().await;
+    // A ZVM that fails now and then: the client logs that it asks again.
+    world.configure(json!({ "password": "wrong" }));
+    let quiet = world.run(&["find", "jp-ubuntu"]).await;
+    assert!(
+        quiet.stderr.starts_with("error[login_refused]"),
+        "{}",
+        quiet.stderr
+    );
+    assert!(!quiet.stderr.contains(" WARN "), "{}", quiet.stderr);
+    let mut loud = world.command(&["find", "jp-ubuntu"]);
+    let loud = world.finish(loud.env("RUST_LOG", "debug")).await;
+    assert!(loud.stderr.contains("DEBUG"), "{}", loud.stderr);
+}
+
+#[tokio::test]
+async fn a_state_folder_that_can_not_be_used_is_not_a_refused_login() {
+    let world = World::new().await;
+    world.configure(json!({ "state_dir": world.config() }));
+    let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
+    assert_eq!(run.code, 1);
+    let error = &run.json()["error"];
+    assert_eq!(error["code"], "state", "{error}");
+    assert!(
+        error["next"].as_str().unwrap().contains("state_dir"),
+        "{error}"
+    );
+    assert!(world.sim.requests().is_empty());
+}
+
+#[tokio::test]
+async fn mistakes_in_the_configuration_name_its_file() {
+    let world = World::new().await;
+    let named = world.config().display().to_string();
+    for (text, word) in [
+        ("", "empty"),
+        ("[1]", "JSON object"),
+        ("5", "JSON object"),
+        ("{\"zerto_url\": \"https://x\"", "EOF"),
+    ] {
+        world.write_config(text);
+        let run = world.run(&["find", "x"]).await;
+        assert_eq!(run.code, 2);
+        assert!(
+            run.stderr.contains(&named) && run.stderr.contains(word),
+            "{}",
+            run.stderr
+        );
+    }
+    for extra in [
+        json!({ "confirmation": "form" }),
+        json!({ "guests": { "a": { "ssh": "b" } } }),
+    ] {
+        world.configure(extra);
+        let run = world.run(&["find", "x"]).await;
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(&named), "{}", run.stderr);
+    }
+    world.configure(json!({ "ca_file": world.path("none.pem") }));
+    let run = world.run(&["find", "x"]).await;
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("`ca_file`") && run.stderr.contains("none.pem"),
+        "{}",
+        run.stderr
+    );
 }

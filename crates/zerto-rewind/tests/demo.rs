@@ -55,6 +55,8 @@ async fn tells_the_whole_story_and_leaves_nothing() {
         "Agreed by --auto",
         "158 bytes, each as before the change",
         "byte for byte",
+        " demo --keep",
+        "config.example.json",
     ] {
         assert!(
             run.stdout.contains(word),
@@ -93,7 +95,11 @@ async fn stops_at_a_no_and_at_ctrl_c_and_cleans_up() {
     terminal.shows("No receipt, no change.").await;
     support::interrupt(&child);
     assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 130);
-    assert!(terminal.end().contains("Interrupted"));
+    let shown = terminal.end();
+    assert!(
+        shown.contains("Interrupted") && !shown.contains("WARN"),
+        "{shown}"
+    );
     assert!(is_empty(temporary.path()));
 }
 
@@ -124,5 +130,9 @@ async fn keep_leaves_a_zvm_to_try_the_commands_on() {
     assert_eq!(found.json()["vm"], "app01", "{}", found.stderr);
     support::interrupt(&child);
     assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 0);
+    let shown = terminal.end();
+    for word in ["configuration", "the VM's file", "has stopped", "rm -r"] {
+        assert!(shown.contains(word), "{word:?} is not in {shown}");
+    }
     assert!(folder.join("config.json").exists());
 }

@@ -313,3 +313,199 @@ async fn the_next_start_unmounts_what_a_killed_server_left_mounted() {
         .expect("it stays mounted");
     drop(next);
 }
+
+const FIND: &str = "zerto_find_protection";
+
+fn error_of(result: &Value) -> &Value {
+    &result["structuredContent"]["error"]
+}
+
+#[tokio::test]
+async fn a_changed_configuration_is_used_without_a_restart() {
+    let world = World::new().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let edit = json!({ "vm": "jp-ubuntu", "action": "edit" });
+    let first = server.call(GUARD, edit.clone()).await;
+    assert_eq!(first["structuredContent"]["agent"], "wire-client");
+
+    world.configure(json!({ "agent": "fixed-name" }));
+    let second = server.call(GUARD, edit.clone()).await;
+    assert_eq!(second["structuredContent"]["agent"], "fixed-name");
+
+    world.configure(json!({ "agnet": "x" }));
+    let calls = [
+        (FIND, json!({ "vm": "jp-ubuntu" })),
+        (GUARD, edit.clone()),
+        (
+            "zerto_guard_before_mutate",
+            json!({ "tool": "t", "action": "edit" }),
+        ),
+        ("zerto_list_checkpoints", json!({ "vm": "jp-ubuntu" })),
+        (
+            "zerto_recover_file",
+            json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" }),
+        ),
+    ];
+    for (tool, arguments) in calls {
+        let result = server.call(tool, arguments).await;
+        let error = error_of(&result);
+        assert_eq!(error["code"], "configuration", "{tool}");
+        let message = error["message"].as_str().unwrap();
+        for word in ["config.json", "agnet", "agent"] {
+            assert!(message.contains(word), "{tool}: {message}");
+        }
+    }
+    std::fs::remove_file(world.config()).unwrap();
+    let gone = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    assert_eq!(error_of(&gone)["code"], "configuration", "{gone}");
+
+    world.configure(json!({}));
+    let mended = server.call(GUARD, edit).await;
+    assert_eq!(mended["structuredContent"]["agent"], "wire-client");
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_missing_or_broken_at_the_start_heals() {
+    let world = World::new().await;
+    for broken in [None, Some("{")] {
+        match broken {
+            None => std::fs::remove_file(world.config()).unwrap(),
+            Some(text) => world.write_config(text),
+        }
+        let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+        let refused = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+        assert_eq!(error_of(&refused)["code"], "configuration", "{refused}");
+        world.configure(json!({}));
+        let found = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+        assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
+    }
+}
+
+#[tokio::test]
+async fn a_corrected_password_and_a_corrected_ca_file_log_in_without_a_restart() {
+    let world = World::new().await;
+    world.configure(json!({ "password": "wrong" }));
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let refused = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    assert_eq!(error_of(&refused)["code"], "login_refused", "{refused}");
+    world.configure(json!({}));
+    let found = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu", "{found}");
+
+    let ca = world.path("ca.pem");
+    let other = World::new().await;
+    std::fs::copy(other.sim.ca_file(), &ca).unwrap();
+    world.configure(json!({ "ca_file": ca }));
+    let refused = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    assert_eq!(
+        error_of(&refused)["code"],
+        "certificate_refused",
+        "{refused}"
+    );
+    std::fs::copy(world.sim.ca_file(), &ca).unwrap();
+    let found = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu", "{found}");
+}
+
+#[tokio::test]
+async fn calls_that_run_while_the_configuration_changes_end_as_they_began() {
+    let mut scenario = Scenario::fast();
+    scenario.timings.mount = Spread::fixed(Duration::from_secs(2));
+    let world = World::with(scenario).await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    let receipt = server
+        .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
+        .await;
+    let checkpoint = &receipt["structuredContent"]["pins"][0]["checkpoint"];
+    let recover = json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": checkpoint, "confirmed": true });
+    let recovering = server
+        .ask(
+            "tools/call",
+            json!({ "name": "zerto_recover_file", "arguments": recover }),
+        )
+        .await;
+    world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
+    // The new one looks for what was left behind, and leaves what another call still has.
+    world.configure(json!({ "agent": "fixed-name" }));
+    let found = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
+    world.write_config("{");
+    let recovered = loop {
+        let message = server.message().await;
+        if message["id"] == recovering {
+            break message;
+        }
+    };
+    assert_eq!(recovered["result"]["isError"], false, "{recovered}");
+    assert!(world.sim.flr_sessions().is_empty());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_configuration_that_others_can_read_is_in_the_log() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new().await;
+    std::fs::set_permissions(world.config(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
+    server.close_stdin();
+    let (_, log) = server.end().await;
+    assert_eq!(log.matches("chmod 600").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn parameters_of_the_wrong_shape_are_invalid_params() {
+    let world = World::new().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    for (params, named) in [
+        (json!({ "name": FIND, "arguments": [1] }), "`arguments`"),
+        (json!({ "name": FIND, "arguments": "x" }), "`arguments`"),
+        (json!({ "arguments": {} }), "missing"),
+    ] {
+        let answer = server.request("tools/call", params.clone()).await;
+        assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
+        assert!(
+            answer["error"]["message"].as_str().unwrap().contains(named),
+            "{params}: {answer}"
+        );
+    }
+    let unknown = server.request("tools/cal", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn a_line_that_is_no_json_is_answered_with_a_parse_error() {
+    let world = World::new().await;
+    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
+    for line in ["not json", "{\"jsonrpc\":", "\u{0}", "{\"a\": \"\u{1}\"}"] {
+        server.raw(line).await;
+        let answer = server.message().await;
+        assert_eq!(answer["error"]["code"], -32700, "{line:?}: {answer}");
+        assert!(answer.get("id").is_none_or(Value::is_null), "{answer}");
+    }
+    // Empty lines are nothing.
+    server.raw("").await;
+    let tools = server.request("tools/list", json!({})).await;
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+
+    // Also where nothing follows, and before the handshake.
+    let mut server = Server::start(&world.config());
+    server.raw("not json").await;
+    server.close_stdin();
+    let answer = server.message().await;
+    assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    assert_eq!(server.end().await.0, 0);
+}
+
+#[tokio::test]
+async fn without_a_configuration_the_server_names_the_variable_and_no_option_that_it_has_not() {
+    let mut server = Server::start(std::path::Path::new(""));
+    server.initialize("2025-11-25").await;
+    let refused = server.call(FIND, json!({ "vm": "x" })).await;
+    let text = error_of(&refused).to_string();
+    assert!(
+        text.contains("ZERTO_REWIND_CONFIG") && !text.contains("--config"),
+        "{text}"
+    );
+}

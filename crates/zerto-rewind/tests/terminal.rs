@@ -49,7 +49,7 @@ async fn recover_shows_its_plan_and_goes_on_after_a_yes() {
         "--json",
     ];
     let (mut terminal, child) = Terminal::start(&mut world.command(&arguments), false);
-    terminal.shows("Recover this? Type yes to go on:").await;
+    terminal.shows("Recover this? [y/N]").await;
     let plan = terminal.text();
     for word in [
         "jp-ubuntu",
@@ -61,7 +61,7 @@ async fn recover_shows_its_plan_and_goes_on_after_a_yes() {
         assert!(plan.contains(word), "{word:?} is not in {plan}");
     }
     assert!(world.sim.flr_sessions().is_empty());
-    terminal.types("yes");
+    terminal.types("Y");
     let run = Run::of(child.wait_with_output().await.unwrap());
     assert_eq!(run.code, 0, "{}{}", run.stdout, terminal.end());
     assert_eq!(
@@ -75,10 +75,10 @@ async fn recover_shows_its_plan_and_goes_on_after_a_yes() {
 #[tokio::test]
 async fn recover_does_nothing_after_anything_but_a_yes() {
     let (world, checkpoint, _) = guarded().await;
-    for answer in ["no", "", "y"] {
+    for answer in ["no", "", "yess"] {
         let arguments = ["recover", "jp-ubuntu", FILE, "--at", &checkpoint];
         let (mut terminal, child) = Terminal::start(&mut world.command(&arguments), false);
-        terminal.shows("Type yes to go on:").await;
+        terminal.shows("[y/N]").await;
         terminal.types(answer);
         let run = Run::of(child.wait_with_output().await.unwrap());
         assert_eq!((run.code, &*run.stdout), (3, ""), "{answer:?}");
@@ -102,7 +102,7 @@ async fn recover_with_yes_shows_its_plan_and_does_not_ask() {
     let shown = terminal.end();
     assert_eq!(run.code, 0, "{shown}");
     assert!(
-        shown.contains("Recover from the Zerto journal") && !shown.contains("Type yes"),
+        shown.contains("Recover from the Zerto journal") && !shown.contains("[y/N]"),
         "{shown}"
     );
     let local = world
@@ -118,7 +118,7 @@ async fn ctrl_c_at_the_question_ends_it() {
     let (world, checkpoint, _) = guarded().await;
     let arguments = ["recover", "jp-ubuntu", FILE, "--at", &checkpoint];
     let (terminal, child) = Terminal::start(&mut world.command(&arguments), false);
-    terminal.shows("Type yes to go on:").await;
+    terminal.shows("[y/N]").await;
     support::interrupt(&child);
     let run = Run::of(child.wait_with_output().await.unwrap());
     assert_eq!(run.code, 130, "{}", terminal.end());
@@ -144,14 +144,17 @@ async fn a_blocked_login_is_tried_once_more_if_the_person_wants_it() {
     assert_eq!(world.run(&["find", "jp-ubuntu"]).await.code, 5);
     assert_eq!(logins(), 3);
 
-    for (answer, expected) in [("no", 3), ("yes", 4)] {
+    for (answer, expected) in [("no", 3), ("yes", 4), ("no", 4)] {
         let (mut terminal, child) =
             Terminal::start(&mut world.command(&["find", "jp-ubuntu"]), true);
-        terminal.shows("Try to log in once more?").await;
+        terminal.shows("Log in once more? [y/N]").await;
+        let before = logins();
         terminal.types(answer);
         let run = Run::of(child.wait_with_output().await.unwrap());
         assert_eq!(run.code, 5);
-        assert_eq!(logins(), expected, "{}", terminal.end());
+        let shown = terminal.end();
+        assert!(shown.contains(&format!("{before} times")), "{shown}");
+        assert_eq!(logins(), expected, "{shown}");
     }
 }
 
@@ -169,4 +172,130 @@ async fn tables_and_colours_are_for_terminals() {
     let (terminal, child) = Terminal::start(quiet.env("NO_COLOR", "1"), true);
     assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 0);
     assert!(!terminal.end().contains("\u{1b}[1m"), "NO_COLOR");
+}
+
+#[tokio::test]
+async fn what_can_not_be_recovered_is_refused_before_anybody_is_asked() {
+    let (world, checkpoint, _) = guarded().await;
+    let file = world.path("file");
+    fs::write(&file, "mine").unwrap();
+    let below = file.join("below");
+    let taken = world.path("taken");
+    fs::create_dir(&taken).unwrap();
+    fs::write(taken.join("app-config.yaml"), "mine").unwrap();
+    for (path, to, code, named) in [
+        (
+            FILE,
+            Some(file.as_path()),
+            "destination_unusable",
+            "not a folder",
+        ),
+        (FILE, Some(&below), "destination_unusable", "not a folder"),
+        (FILE, Some(&taken), "destination_exists", "app-config.yaml"),
+        (
+            FILE,
+            Some("~/back".as_ref()),
+            "invalid_argument",
+            "only a shell expands",
+        ),
+        (FILE, Some("~".as_ref()), "invalid_argument", "./~"),
+        (
+            "home/justin/app-config.yaml",
+            None,
+            "invalid_argument",
+            FILE,
+        ),
+        ("~/app-config.yaml", None, "invalid_argument", "home folder"),
+    ] {
+        let mut arguments = vec!["recover", "jp-ubuntu", path, "--at", &checkpoint];
+        if let Some(to) = to {
+            arguments.extend(["--to", to.to_str().unwrap()]);
+        }
+        let (terminal, child) = Terminal::start(&mut world.command(&arguments), true);
+        let run = Run::of(child.wait_with_output().await.unwrap());
+        let shown = terminal.end();
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_ne!(run.code, 0);
+        assert!(
+            shown.contains(&format!("[{code}]")) && shown.contains(named),
+            "{path} to {to:?}: {shown}"
+        );
+        assert!(!shown.contains("[y/N]"), "{shown}");
+    }
+    assert!(world.sim.flr_sessions().is_empty());
+}
+
+#[tokio::test]
+async fn the_question_shows_the_whole_path_and_fits_80_columns() {
+    let (world, checkpoint, _) = guarded().await;
+    let inner = world.path("a/b");
+    fs::create_dir_all(&inner).unwrap();
+    let arguments = [
+        "recover",
+        "jp-ubuntu",
+        FILE,
+        "--at",
+        &checkpoint,
+        "--to",
+        "../..",
+    ];
+    let mut command = world.command(&arguments);
+    let (mut terminal, child) = Terminal::start(command.current_dir(&inner), true);
+    terminal.shows("[y/N]").await;
+    terminal.types("n");
+    assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 3);
+    let shown = terminal.end();
+    let to = fs::canonicalize(world.folder.path())
+        .unwrap()
+        .join("app-config.yaml");
+    assert!(
+        shown.contains(to.to_str().unwrap()) && !shown.contains(".."),
+        "{shown}"
+    );
+    let plan = shown
+        .split("Recover from the Zerto journal")
+        .nth(1)
+        .unwrap();
+    let plan = plan.split("Recover this?").next().unwrap();
+    for line in plan
+        .lines()
+        .filter(|line| !line.contains(to.to_str().unwrap()))
+    {
+        assert!(line.trim_end().chars().count() < 80, "{line:?} in {shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_bar_moves_with_the_bytes() {
+    let world = World::new().await;
+    let file = world.sim.guest_path("jp-ubuntu", FILE).unwrap();
+    let large = file.with_file_name("large.bin");
+    let noise: Vec<u8> = (0..48_u32 << 20)
+        .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    fs::write(&large, &noise).unwrap();
+    let receipt = world
+        .run(&["guard", "jp-ubuntu", "--action", "edit", "--json"])
+        .await
+        .json();
+    let checkpoint = receipt["pins"][0]["checkpoint"].as_str().unwrap();
+    let arguments = [
+        "recover",
+        "jp-ubuntu",
+        "/home/justin/large.bin",
+        "--at",
+        checkpoint,
+        "--yes",
+    ];
+    let (terminal, child) = Terminal::start(&mut world.command(&arguments), true);
+    let run = Run::of(child.wait_with_output().await.unwrap());
+    let shown = terminal.end();
+    assert_eq!(run.code, 0, "{shown}");
+    let mut places: Vec<_> = shown
+        .split("/48.00 MiB")
+        .filter_map(|before| before.rsplit(['\u{2591}', '\u{2588}', ' ']).nth(1))
+        .collect();
+    places.dedup();
+    assert!(places.len() >= 3, "{places:?}");
+    assert!(!shown.contains("of 50331648 bytes"), "said once: {shown}");
 }

@@ -21,6 +21,8 @@ pub struct LoginBlocked {
     pub reason: String,
     /// The block lifts by itself: ask again after this. Without it, asking again does not help.
     pub retry_after: Option<Duration>,
+    /// Whether it may be tried could not be found out: no login was refused, and nothing is wrong with the credentials.
+    pub undecided: bool,
 }
 
 /// Asked before each password or client secret is sent (blocking calls: short). Refresh tokens don't ask.

@@ -21,6 +21,8 @@ pub struct Mistake {
     pub problem: String,
     /// What to write instead.
     pub fix: Option<String>,
+    /// The file itself does not exist.
+    pub missing: bool,
 }
 
 impl fmt::Display for Mistake {
@@ -50,6 +52,7 @@ impl Mistake {
             position: None,
             problem,
             fix,
+            missing: error.kind() == io::ErrorKind::NotFound,
         }
     }
 }
@@ -70,6 +73,23 @@ impl fmt::Display for CatalogError {
             mistake.fmt(f)?;
         }
         Ok(())
+    }
+}
+
+impl CatalogError {
+    /// What to do about it; names the file of the first mistake.
+    #[must_use]
+    pub fn next(&self) -> String {
+        let Some(first) = self.mistakes.first() else {
+            return String::new();
+        };
+        let file = first.file.display();
+        if first.missing {
+            return format!(
+                "Create {file} (catalog.example.toml is a start), or correct the path that names it."
+            );
+        }
+        format!("Correct {file}, and check it with `zerto-rewind catalog validate {file}`.")
     }
 }
 

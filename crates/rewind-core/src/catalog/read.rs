@@ -75,6 +75,7 @@ impl Reader<'_> {
             position: Some(source.position(at.start)),
             problem: problem.into(),
             fix,
+            missing: false,
         };
         // Several entries may name one table.
         if !self.mistakes.contains(&mistake) {

@@ -56,6 +56,7 @@ impl<'a> Source<'a> {
                 position: error.span().map(|span| self.position(span.start)),
                 problem: hint.problem,
                 fix,
+                missing: false,
             }
         })
     }

@@ -5,22 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why there is no configuration. Every message names the file and the fix; none contains a secret.
+/// Why there is no configuration. The message and [`next`](ConfigError::next) name the file and the fix; none contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// No file was named.
-    #[error(
-        "no configuration file is named: set {} to its path, or give --config FILE",
-        super::CONFIG_ENV
-    )]
+    #[error("no configuration file is named")]
     NotNamed,
     /// The file does not exist.
-    #[error(
-        "{}: there is no such file: create it (`install -m 600 config.example.json config.json`), or correct {} or --config",
-        file.display(),
-        super::CONFIG_ENV
-    )]
+    #[error("{}: there is no such configuration file", file.display())]
     Missing {
         /// The file.
         file: PathBuf,
@@ -47,6 +40,34 @@ pub enum ConfigError {
         /// What to write instead.
         fix: Option<String>,
     },
+}
+
+impl ConfigError {
+    /// What to do about it.
+    #[must_use]
+    pub fn next(&self) -> String {
+        match self {
+            Self::NotNamed => format!(
+                "Set the environment variable {} to the absolute path of the configuration file.",
+                super::CONFIG_ENV
+            ),
+            Self::Missing { file } => {
+                let file = file.display();
+                format!(
+                    "Create it from the example (`install -m 600 config.example.json {file}`) and fill in `zerto_url`, \
+                     `username` and `password`; or correct the path."
+                )
+            }
+            Self::Unreadable { file, .. } => {
+                let file = file.display();
+                format!("Make {file} a file that this user can read, or name another one.")
+            }
+            Self::Invalid { file, key, .. } => {
+                let key = key.as_ref().map(|key| format!("`{key}` in "));
+                format!("Correct {}{}.", key.unwrap_or_default(), file.display())
+            }
+        }
+    }
 }
 
 struct Position(Option<(usize, usize)>);

@@ -130,6 +130,19 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Raw, ConfigError> {
     };
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    if !text.trim_start().starts_with('{') {
+        let problem = match text.trim_start().chars().next() {
+            None => "the file is empty",
+            Some(_) => "a JSON object was expected",
+        };
+        return Err(ConfigError::Invalid {
+            file: file.to_owned(),
+            position: None,
+            key: None,
+            problem: problem.to_owned(),
+            fix: Some("write { \"zerto_url\": …, \"username\": …, \"password\": … }".to_owned()),
+        });
+    }
     let mut json = serde_json::Deserializer::from_str(text);
     let raw: Raw = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let key = Some(error.path().to_string()).filter(|key| key != ".");

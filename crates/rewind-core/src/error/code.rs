@@ -87,7 +87,7 @@ codes! {
         next "Do nothing; ask the human what they want instead.";
     LoginRefused "login_refused" exit 5:
         "The ZVM refused the login, or no login is tried because earlier ones were refused."
-        next "Check `username` and `password` (or `client_id` and `client_secret`) in the configuration. No further login is tried with the same ones: the account would be locked.";
+        next "Check `username` and `password` (or `client_id` and `client_secret`) in the configuration. After three refusals none is tried with the same ones: the account would be locked.";
     NotPermitted "not_permitted" exit 1:
         "The account lacks a permission on the ZVM."
         next "Give the account the role that the call needs (an administrator of the ZVM does that).";
@@ -96,7 +96,7 @@ codes! {
         next "Check `zerto_url`, the network and the ZVM, then try again. Nothing was changed by the call that failed.";
     ZvmError "zvm_error" exit 1:
         "The ZVM answered with an error, or with something that can't be read."
-        next "Check that `zerto_url` is a ZVM 10.x and read its message; try again once it is healthy.";
+        next "Read what the ZVM said, check that `zerto_url` is that of a ZVM 10.x, and try again once it is healthy.";
     CertificateRefused "certificate_refused" exit 5:
         "The ZVM's certificate was not accepted."
         next "If the certificate was changed on purpose, put the new one in place (`ca_file`); if not, find out who answers at this address.";

@@ -20,6 +20,6 @@ impl From<LockError> for Error {
 
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
-        Self::new(ErrorCode::Configuration, error.to_string())
+        Self::new(ErrorCode::Configuration, error.to_string()).with_next(error.next())
     }
 }

@@ -7,6 +7,7 @@ impl From<zvm_client::Error> for Error {
         let code = match &error {
             Zvm::Unreachable { .. } => ErrorCode::ZvmUnreachable,
             Zvm::Certificate { .. } => ErrorCode::CertificateRefused,
+            Zvm::LoginBlocked(blocked) if blocked.undecided => ErrorCode::State,
             Zvm::LoginRefused { .. } | Zvm::LoginBlocked(_) => ErrorCode::LoginRefused,
             Zvm::NotPermitted { .. } => ErrorCode::NotPermitted,
             Zvm::Deadline { .. } => ErrorCode::DeadlinePassed,
@@ -16,6 +17,8 @@ impl From<zvm_client::Error> for Error {
         // The client has already bounded and cleaned what the ZVM said.
         let mapped = Self::new(code, error.to_string());
         match error {
+            Zvm::Config(_) => mapped
+                .with_next("Correct `ca_file` or `zerto_url` in the configuration, or put the file in place that it names."),
             Zvm::Unknown { .. } | Zvm::Deadline { unknown: true, .. } => mapped
                 .with_next("Look on the ZVM whether it happened before you try again."),
             Zvm::LoginBlocked(zvm_client::LoginBlocked { retry_after: Some(_), .. }) => mapped

@@ -163,6 +163,6 @@ impl Core {
 
 impl From<CatalogError> for Error {
     fn from(error: CatalogError) -> Self {
-        Self::new(ErrorCode::CatalogUnusable, error.to_string())
+        Self::new(ErrorCode::CatalogUnusable, error.to_string()).with_next(error.next())
     }
 }

@@ -4,7 +4,7 @@ use crate::{Error, ErrorCode, text};
 use std::{
     ffi::OsStr,
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     time::Duration,
 };
 
@@ -37,15 +37,11 @@ impl Target {
     ) -> Result<Self, Error> {
         let name = local_name(source.name);
         let target = match destination {
-            Destination::Folder(folder) => {
-                let folder =
-                    std::path::absolute(folder).map_err(|error| unusable(folder, &error))?;
-                Self {
-                    folder,
-                    name,
-                    within: None,
-                }
-            }
+            Destination::Folder(folder) => Self {
+                folder: whole(folder)?,
+                name,
+                within: None,
+            },
             Destination::InRecoverDir(inside) => {
                 let recover_dir = std::path::absolute(recover_dir)
                     .map_err(|error| unusable(recover_dir, &error))?;
@@ -68,6 +64,7 @@ impl Target {
         };
         target.check_containment()?;
         target.check_free()?;
+        target.check_folder()?;
         Ok(target)
     }
 
@@ -119,6 +116,26 @@ impl Target {
         }
     }
 
+    /// Whether the folder can be written to, or made: a person is asked for nothing that can't be done.
+    fn check_folder(&self) -> Result<(), Error> {
+        for path in self.folder.ancestors() {
+            match fs::metadata(path) {
+                Ok(found) if !found.is_dir() => {
+                    let error = io::Error::from(io::ErrorKind::NotADirectory);
+                    return Err(unusable(path, &error));
+                }
+                Ok(_) => return check_writable(path).map_err(|error| unusable(path, &error)),
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    ) && fs::symlink_metadata(path).is_err() => {}
+                Err(error) => return Err(unusable(path, &error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Links below the recovery folder must not lead out of it.
     fn check_containment(&self) -> Result<(), Error> {
         let Some(within) = &self.within else {
@@ -143,6 +160,41 @@ impl Target {
             Err(error) => Err(unusable(existing, &error)),
         }
     }
+}
+
+#[cfg(unix)]
+fn check_writable(folder: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+#[cfg(not(unix))]
+fn check_writable(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// A person's folder as it is shown: absolute, and without `.` and `..`. A link before a `..` is followed, as the system
+/// follows it.
+fn whole(folder: &Path) -> Result<PathBuf, Error> {
+    if folder.to_string_lossy().starts_with('~') {
+        let shown = shown(folder);
+        let message =
+            format!("the destination {shown} begins with `~`, which only a shell expands");
+        return Err(Error::new(ErrorCode::InvalidArgument, message).with_next(format!(
+            "Write the path in full, or without quotes. If a folder of this name is meant: ./{shown}"
+        )));
+    }
+    let absolute = std::path::absolute(folder).map_err(|error| unusable(folder, &error))?;
+    let mut whole = PathBuf::new();
+    for component in absolute.components() {
+        if component == Component::ParentDir {
+            whole = fs::canonicalize(&whole).unwrap_or(whole);
+            whole.pop();
+        } else {
+            whole.push(component);
+        }
+    }
+    Ok(whole)
 }
 
 /// A folder that is there and can be written to. What was made for it is removed again where nothing is kept in it.
@@ -220,6 +272,9 @@ fn inside_of(recover_dir: &Path, inside: &str, name: String) -> Result<(PathBuf,
     }
     if inside.contains('\\') {
         return Err(invalid("contains a backslash: separate folders with /"));
+    }
+    if inside.starts_with('~') {
+        return Err(invalid("begins with `~`, which is not expanded"));
     }
     if inside.starts_with('/') || Path::new(inside).is_absolute() || inside.get(1..2) == Some(":") {
         return Err(invalid("is absolute"));
@@ -630,19 +685,66 @@ mod tests {
         assert_eq!(left, [".zerto-rewind-new", "old"]);
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_folder_that_can_not_be_is_unusable() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("file"), "").unwrap();
-        let target = Target::new(
-            &Destination::Folder(root.path().join("file/below")),
-            root.path(),
-            &SOURCE,
-        )
-        .unwrap();
-        assert_eq!(
-            target.prepare().unwrap_err().code,
-            ErrorCode::DestinationUnusable
-        );
+        std::os::unix::fs::symlink("nowhere", root.path().join("broken")).unwrap();
+        for name in ["file", "file/below", "broken", "broken/below"] {
+            let folder = Destination::Folder(root.path().join(name));
+            let error = Target::new(&folder, root.path(), &SOURCE).unwrap_err();
+            assert_eq!(error.code, ErrorCode::DestinationUnusable, "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_can_not_be_written_to_is_unusable() {
+        use std::os::unix::fs::PermissionsExt;
+        if rustix::process::getuid().is_root() {
+            eprintln!("skipped: root may write everywhere");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o500)).unwrap();
+        for name in ["", "new/below"] {
+            let folder = Destination::Folder(root.path().join(name));
+            let error = Target::new(&folder, root.path(), &SOURCE).unwrap_err();
+            assert_eq!(error.code, ErrorCode::DestinationUnusable, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_is_not_expanded_and_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["~", "~/back", "~justin/back"] {
+            let folder = Destination::Folder(name.into());
+            let error = Target::new(&folder, root.path(), &SOURCE).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument, "{name}");
+            assert!(error.message.contains('~'), "{}", error.message);
+            let error = inside(root.path(), Some(name)).unwrap_err();
+            assert!(error.message.contains('~'), "{}", error.message);
+        }
+        assert!(inside(root.path(), Some("a/~")).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_shown_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(root.path()).unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        std::os::unix::fs::symlink(root.join("a/b"), root.join("link")).unwrap();
+        for (folder, shown) in [
+            ("a/b/..", "a/hosts"),
+            ("a/./b/../../new/../c", "c/hosts"),
+            ("link/..", "a/hosts"),
+            ("link", "link/hosts"),
+        ] {
+            let folder = Destination::Folder(root.join(folder));
+            let target = Target::new(&folder, &root, &SOURCE).unwrap();
+            assert_eq!(target.path(), root.join(shown));
+        }
     }
 }

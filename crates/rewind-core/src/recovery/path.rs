@@ -10,7 +10,7 @@ pub(crate) enum GuestPath {
     /// `/etc/hosts`: on whichever partition it lies.
     Posix(Vec<String>),
     /// `C:\Users\x`: on an NTFS or FAT partition. Which one has the drive letter is not known to the ZVM.
-    Windows(Vec<String>),
+    Windows(char, Vec<String>),
     /// The ZVM's own form, `partition#0 Ext4/etc/hosts`: it begins with the path of a partition, whatever that looks like.
     Partition(Vec<String>),
 }
@@ -26,26 +26,28 @@ impl GuestPath {
         if path.contains('\0') {
             return invalid("contains a NUL character");
         }
-        if let Some(rest) = after_drive(path) {
+        if let Some((drive, rest)) = after_drive(path) {
             if !rest.starts_with(['\\', '/']) {
                 return invalid("is relative to a drive: write it as C:\\folder\\file");
             }
-            return Ok(Self::Windows(components(rest, &['\\', '/'])?));
+            return Ok(Self::Windows(drive, components(rest, &['\\', '/'])?));
         }
         if path.starts_with('\\') {
             return invalid("begins with a backslash: write it as C:\\folder\\file");
         }
         let components = components(path, &['/'])?;
-        Ok(if path.starts_with('/') {
-            Self::Posix(components)
-        } else {
-            Self::Partition(components)
-        })
+        if path.starts_with('/') {
+            return Ok(Self::Posix(components));
+        }
+        if names_no_partition(&components) {
+            return invalid(&relative(path));
+        }
+        Ok(Self::Partition(components))
     }
 
     /// The name of the file or folder.
     pub fn name(&self) -> &str {
-        let (Self::Posix(components) | Self::Windows(components) | Self::Partition(components)) =
+        let (Self::Posix(components) | Self::Windows(_, components) | Self::Partition(components)) =
             self;
         components.last().map_or("", String::as_str)
     }
@@ -56,17 +58,36 @@ impl std::fmt::Display for GuestPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = match self {
             Self::Posix(components) => format!("/{}", components.join("/")),
-            Self::Windows(components) => format!("?:\\{}", components.join("\\")),
+            Self::Windows(drive, components) => format!("{drive}:\\{}", components.join("\\")),
             Self::Partition(components) => components.join("/"),
         };
         f.write_str(&text::display(&shown, PATH_MAX_LEN))
     }
 }
 
-fn after_drive(path: &str) -> Option<&str> {
+/// A partition's name is not known beforehand, but it is more than a word, and something is on it.
+fn names_no_partition(components: &[String]) -> bool {
+    let is_word =
+        |name: &String| name.chars().all(char::is_alphabetic) || name.starts_with(['.', '~']);
+    components.len() < 2 || components.first().is_some_and(is_word)
+}
+
+fn relative(path: &str) -> String {
+    let path = text::display(path, 200);
+    if path.starts_with('~') {
+        return "begins with `~`, which is not expanded: write the home folder in full, such as /home/user".to_owned();
+    }
+    let absolute = match path.contains('\\') && !path.contains('/') {
+        true => format!("C:\\{path}"),
+        false => format!("/{path}"),
+    };
+    format!("is relative: write {absolute}, from the root of the guest's disk")
+}
+
+fn after_drive(path: &str) -> Option<(char, &str)> {
     let mut chars = path.chars();
     let drive = chars.next()?;
-    (drive.is_ascii_alphabetic() && chars.next() == Some(':')).then_some(chars.as_str())
+    (drive.is_ascii_alphabetic() && chars.next() == Some(':')).then_some((drive, chars.as_str()))
 }
 
 fn components(path: &str, separators: &[char]) -> Result<Vec<String>, Error> {
@@ -108,15 +129,28 @@ mod tests {
             ),
             (
                 "C:\\Users\\x y\\f.txt",
-                GuestPath::Windows(names(&["Users", "x y", "f.txt"])),
+                GuestPath::Windows('C', names(&["Users", "x y", "f.txt"])),
             ),
-            ("d:/data/f", GuestPath::Windows(names(&["data", "f"]))),
+            ("d:/data/f", GuestPath::Windows('d', names(&["data", "f"]))),
             (
                 "partition#0 Ext4/etc/hosts",
                 GuestPath::Partition(names(&["partition#0 Ext4", "etc", "hosts"])),
             ),
         ] {
             assert_eq!(GuestPath::parse(path).unwrap(), parsed, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_is_answered_with_the_whole_one() {
+        for (path, right) in [
+            ("etc/hosts", "/etc/hosts"),
+            ("hosts", "/hosts"),
+            ("Users\\x", "C:\\Users\\x"),
+            ("~/x", "/home/user"),
+        ] {
+            let error = GuestPath::parse(path).unwrap_err();
+            assert!(error.message.contains(right), "{}", error.message);
         }
     }
 
@@ -130,6 +164,13 @@ mod tests {
             "///",
             "C:",
             "C:\\",
+            "etc/hosts",
+            "hosts",
+            "app-config.yaml",
+            "~/x",
+            ".ssh/config",
+            "Users\\x",
+            "partition#0 Ext4",
             "C:file",
             "\\\\server\\share",
             "/etc/../shadow",

@@ -49,7 +49,7 @@ pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planne
     };
     let target = Target::new(&request.destination, &core.config.recover_dir, &source)?;
     let now = ZvmClock::read(&core.zvm).await?.at();
-    let plan = describe(request, &found, &chosen, &path, &target, now);
+    let plan = describe(&found, &chosen, &path, &target, now);
     Ok(Planned {
         found,
         chosen,
@@ -60,7 +60,6 @@ pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planne
 }
 
 fn describe(
-    request: &RecoverRequest,
     found: &Found,
     chosen: &Chosen,
     path: &GuestPath,
@@ -71,10 +70,7 @@ fn describe(
     let (vm, vpg) = (protection.vm, chosen.vpg.name());
     let checkpoint = chosen.checkpoint.id.to_string();
     let checkpoint_time = as_shown(chosen.checkpoint.time);
-    let path = match path {
-        GuestPath::Windows(_) => crate::text::display(&request.path, 4096),
-        path => path.to_string(),
-    };
+    let path = path.to_string();
     let (tag, destination) = (chosen.tag(), target.shown());
     let summary = format!(
         "Recover from the Zerto journal:\n\

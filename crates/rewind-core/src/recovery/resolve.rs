@@ -79,7 +79,7 @@ pub(crate) async fn resolve(folders: &impl Folders, path: &GuestPath) -> Result<
     };
     match path {
         GuestPath::Partition(components) => search.on_named_partition(components).await,
-        GuestPath::Windows(components) => search.on_windows_partitions(components).await,
+        GuestPath::Windows(_, components) => search.on_windows_partitions(components).await,
         GuestPath::Posix(components) => search.anywhere(components).await,
     }
 }
@@ -130,7 +130,9 @@ impl<F: Folders> Search<'_, F> {
                     .map_or_else(|| Err(self.not_found(None)), Ok);
             }
         }
-        Err(self.not_found(None))
+        Err(self.not_found(None).with_next(
+            "A path that does not begin with / has to begin with one of these partitions. Write it as /folder/file, or with its partition.",
+        ))
     }
 
     async fn on_windows_partitions(&self, components: &[String]) -> Result<Resolved, Error> {
@@ -139,6 +141,11 @@ impl<F: Folders> Search<'_, F> {
             .iter()
             .filter(|partition| ignores_case(partition))
             .collect();
+        if candidates.is_empty() {
+            return Err(self.not_found(None).with_next(
+                "A path with a drive is looked for on NTFS and FAT partitions, and there is none. Write /folder/file for any other.",
+            ));
+        }
         self.on(candidates, components)
             .await?
             .map_or_else(|| Err(self.not_found(None)), Ok)

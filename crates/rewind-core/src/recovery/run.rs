@@ -10,7 +10,7 @@ use super::{
     session::{Mount, Session, mounted},
 };
 use crate::{
-    Call, Error, ErrorCode,
+    Call, Error, ErrorCode, RecoveryPlan,
     call::{Doing, Transfer, Watch},
     rewind::Core,
     text,
@@ -84,7 +84,8 @@ pub(crate) async fn recover(
     timing.unmount = began.elapsed().as_secs_f64();
     timing.total = watch.seconds();
 
-    let (item, mut recovered) = result.map_err(|error| error.with_done(session.done(closed)))?;
+    let (item, mut recovered) =
+        result.map_err(|error| about(error, &planned.plan).with_done(session.done(closed)))?;
     if !closed {
         recovered.notes.push(
             "The FLR session is not unmounted yet; it is unmounted before the next recovery or at the next start."
@@ -106,6 +107,29 @@ pub(crate) async fn recover(
         notes: recovered.notes,
         timing,
     })
+}
+
+/// What went wrong says to what.
+fn about(mut error: Error, plan: &RecoveryPlan) -> Error {
+    match error.code {
+        ErrorCode::FlrFailed => {
+            let RecoveryPlan {
+                vm,
+                vpg,
+                checkpoint,
+                ..
+            } = plan;
+            error.message = format!(
+                "{vm}, checkpoint {checkpoint} of VPG {vpg}: {}",
+                error.message
+            );
+        }
+        ErrorCode::DownloadIncomplete => {
+            error.message = format!("{}: {}", plan.path, error.message)
+        }
+        _ => {}
+    }
+    error
 }
 
 async fn with_session(
@@ -171,16 +195,11 @@ async fn with_session(
 }
 
 fn downloading(item: &PathItem, bytes: u64) -> Doing {
-    let name = text::display(name_of(item), 100);
-    let message = match item.size.filter(|_| item.kind != PathKind::Folder) {
-        Some(size) => format!("downloading {name}: {bytes} of {size} bytes"),
-        None => format!("downloading {name}: {bytes} bytes"),
-    };
     Doing {
-        message,
+        message: format!("downloading {}", text::display(name_of(item), 100)),
         transfer: Some(Transfer {
             bytes,
-            total: item.size,
+            total: item.size.filter(|_| item.kind != PathKind::Folder),
         }),
     }
 }

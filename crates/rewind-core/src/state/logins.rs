@@ -68,7 +68,7 @@ pub enum LoginBlocked {
     },
     /// This secret was refused as often as is tolerated.
     #[error(
-        "the ZVM refused this login {refused} times, last at {last}; it is not tried again, because the account would be locked: \
+        "the ZVM refused this same secret {refused} times, last at {last}; it is not tried again, because the account would be locked: \
          correct the password or the client secret in the configuration, or let a person try once more at a terminal"
     )]
     SameSecret {

@@ -12,7 +12,7 @@ pub const NAME: &str = "zerto_create_tagged_checkpoint";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// The VM that is about to be changed: its name, its hostname, or its vmIdentifier.
+    /// The VM that is about to be changed: its name, its hostname, its IP address, or its vmIdentifier.
     #[schemars(length(min = 1, max = 256))]
     vm: String,
     /// What is about to be done to the VM, in a few words, for the operator who reads the journal:

@@ -12,7 +12,7 @@ pub const NAME: &str = "zerto_find_protection";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// The VM: its name, its hostname, or its vmIdentifier. Matched whole, never in part.
+    /// The VM: its name, its hostname, its IP address, or its vmIdentifier. Matched whole, never in part.
     #[schemars(length(min = 1, max = 256))]
     vm: String,
 }

@@ -20,7 +20,7 @@ pub struct Arguments {
     /// "edit /etc/nginx/nginx.conf". It becomes part of the tag and is shortened to fit.
     #[schemars(length(min = 1, max = 4096))]
     action: String,
-    /// The VM that the call is about to change, if you know it: its name, its hostname, or its vmIdentifier.
+    /// The VM that the call is about to change, if you know it: its name, its hostname, its IP address, or its vmIdentifier.
     #[schemars(length(min = 1, max = 256))]
     vm: Option<String>,
     /// The name of the MCP server that has the tool, or "builtin" for a tool of your own harness.

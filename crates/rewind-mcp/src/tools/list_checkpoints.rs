@@ -12,7 +12,7 @@ pub const NAME: &str = "zerto_list_checkpoints";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// The VM: its name, its hostname, or its vmIdentifier.
+    /// The VM: its name, its hostname, its IP address, or its vmIdentifier.
     #[schemars(length(min = 1, max = 256))]
     vm: String,
     /// How far back to look: "90m", "24h", "7d". Without it, 24 hours.

@@ -15,7 +15,7 @@ const FILES_TOLD: usize = 200;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// The VM that the file was on: its name, its hostname, or its vmIdentifier.
+    /// The VM that the file was on: its name, its hostname, its IP address, or its vmIdentifier.
     #[schemars(length(min = 1, max = 256))]
     vm: String,
     /// The file or folder on the VM: "/etc/nginx/nginx.conf" or "C:\inetpub\web.config".

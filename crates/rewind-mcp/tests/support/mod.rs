@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use rewind_core::{Rewind, config::Config};
+use rewind_core::config::Config;
 use rewind_mcp::{Backend, Server, tools};
 use rmcp::{
     ClientHandler, RoleClient, ServiceExt as _,
@@ -71,7 +71,7 @@ impl World {
     pub fn server(&self) -> Server {
         let config = self.config().to_string();
         let file = self.folder.path().join("config.json");
-        server(move || Rewind::new(Config::parse(&config, &file).unwrap()))
+        server(move || Ok(Config::parse(&config, &file).unwrap()))
     }
 
     /// A client of a server of its own, that opens with `initialize`.
@@ -81,9 +81,9 @@ impl World {
 }
 
 pub fn server(
-    open: impl Fn() -> Result<Rewind, rewind_core::Error> + Send + Sync + 'static,
+    load: impl Fn() -> Result<Config, rewind_core::Error> + Send + Sync + 'static,
 ) -> Server {
-    Server::new(Arc::new(Backend::new(open)))
+    Server::new(Arc::new(Backend::new(load)))
 }
 
 /// An MCP client that holds every structured content against the tool's schema.

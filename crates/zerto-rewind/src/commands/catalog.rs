@@ -39,15 +39,15 @@ pub async fn run(
 ) -> Result<(), Error> {
     match command {
         cli::Catalog::List { file } => {
-            let (file, catalog) = load(config, file)?;
+            let (file, catalog) = load(config, file, "FILE")?;
             output.result(&Listing::new(&file, &catalog), Listing::show);
         }
         cli::Catalog::Validate { file } => {
-            let (file, catalog) = load(config, file)?;
+            let (file, catalog) = load(config, file, "FILE")?;
             output.result(&Listing::new(&file, &catalog), Listing::show_count);
         }
         cli::Catalog::Test(test) => {
-            let (_, catalog) = load(config, test.catalog.clone())?;
+            let (_, catalog) = load(config, test.catalog.clone(), "--catalog FILE")?;
             // The agent's name may be fixed there; a catalog can be tested without it.
             let configured = session::load(config).ok().and_then(|config| config.agent);
             let agent = configured.as_deref().unwrap_or(SOME_AGENT);
@@ -59,22 +59,29 @@ pub async fn run(
     Ok(())
 }
 
-/// The catalog that was named, else the configured one.
-fn load(config: Option<&Path>, file: Option<PathBuf>) -> Result<(PathBuf, Catalog), Error> {
+/// The catalog that was named, else the configured one. `argument` is how one is named.
+fn load(
+    config: Option<&Path>,
+    file: Option<PathBuf>,
+    argument: &str,
+) -> Result<(PathBuf, Catalog), Error> {
     let file = match file {
         Some(file) => file,
-        None => session::load(config)?.catalog.ok_or_else(|| {
-            Error::new(
-                ErrorCode::Configuration,
-                "the configuration names no catalog, so every tool passes through",
-            )
-            .with_next(
-                "Set `catalog` in the configuration to the path of a catalog, or name a file here.",
-            )
-        })?,
+        None => {
+            let config = session::load(config)?;
+            let named = config.file.display();
+            config.catalog.ok_or_else(|| {
+                Error::new(
+                    ErrorCode::Configuration,
+                    format!("{named}: the configuration names no catalog, so every tool passes through"),
+                )
+                .with_next(format!(
+                    "Set `catalog` in {named} to the path of a catalog (catalog.example.toml is a start), or give {argument}."
+                ))
+            })?
+        }
     };
-    let catalog = Catalog::load(&file)
-        .map_err(|error| Error::new(ErrorCode::CatalogUnusable, error.to_string()))?;
+    let catalog = Catalog::load(&file)?;
     Ok((file, catalog))
 }
 

@@ -81,16 +81,23 @@ async fn play(arguments: &Demo, interrupt: &Interrupt) -> Result<(), Stopped> {
             Stage::set(Some(rogue::CATALOG)).await?
         }
     };
-    let told = perform(&stage, arguments, interrupt).await;
-    if arguments.keep && told.is_ok() {
-        let kept = stage.keep();
-        narrator::kept(&kept);
-        interrupt.token().cancelled_owned().await;
-        kept.close().await;
-    } else {
+    let told = match perform(&stage, arguments, interrupt).await {
+        // Ctrl-C reaches the MCP server, too: what breaks then is no fault.
+        Err(_) if interrupt.token().is_cancelled() => Err(Stopped::Interrupted),
+        told => told,
+    };
+    if told.is_err() || !arguments.keep {
         stage.strike().await;
+        told?;
+        narrator::goodbye();
+        return Ok(());
     }
-    told
+    let kept = stage.keep();
+    narrator::kept(&kept);
+    interrupt.token().cancelled_owned().await;
+    let folder = kept.close().await;
+    narrator::closed(&folder);
+    Ok(())
 }
 
 async fn perform(stage: &Stage, arguments: &Demo, interrupt: &Interrupt) -> Result<(), Stopped> {

@@ -7,7 +7,7 @@ use rewind_core::{Error, GuardRequest, Receipt, text};
 use crate::{
     cli,
     interrupt::Interrupt,
-    output::Output,
+    output::{self, Output},
     session::Session,
     table::{moment, table},
 };
@@ -19,6 +19,12 @@ pub async fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let session = Session::open(config, interrupt)?;
+    if let Err(error) = session.rewind().catalog().await {
+        output::warning(&format!(
+            "the catalog can't be used: {}\nThis guard does not need it, but an agent's tool calls are refused until it is mended.",
+            error.message
+        ));
+    }
     let request = GuardRequest {
         vm: arguments.vm,
         action: arguments.action,

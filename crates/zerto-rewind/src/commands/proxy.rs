@@ -14,7 +14,11 @@ use rewind_mcp::proxy::{
 };
 use tokio::runtime::Runtime;
 
-use crate::{logging, output::Output, session};
+use crate::{
+    logging::{self, ByDefault},
+    output::Output,
+    session,
+};
 
 /// Wrong usage or configuration.
 const USAGE: u8 = 2;
@@ -49,7 +53,7 @@ pub struct ProxyArgs {
 /// Stands before the server until it or the client ends. The exit code is the server's. Without a usable configuration and
 /// catalog it does not start.
 pub fn run(args: ProxyArgs, config: Option<PathBuf>) -> ExitCode {
-    logging::start();
+    logging::start(ByDefault::Warnings);
     let ready = session::open(config.as_deref())
         .and_then(Enforcer::new)
         .and_then(|enforcer| Ok((enforcer, runtime()?)));

@@ -11,6 +11,7 @@ use crate::{
     session::Session,
     table::moment,
     terminal,
+    wrap::hanging,
 };
 
 /// More files than these are counted, not listed.
@@ -40,7 +41,7 @@ pub async fn run(
     let plan = session
         .run(async |rewind, call| rewind.plan_recovery(&request, &call).await)
         .await?;
-    output::note(&output::lines(&plan.summary));
+    output::note(&hanging(&output::lines(&plan.summary), ""));
     if !arguments.yes && !agrees(interrupt).await? {
         return Err(Error::new(
             ErrorCode::Declined,

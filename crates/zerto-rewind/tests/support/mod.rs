@@ -7,6 +7,7 @@ pub mod terminal;
 
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Output, Stdio},
     time::Duration,
@@ -55,7 +56,17 @@ impl World {
         for (key, value) in extra.as_object().unwrap() {
             config[key] = value.clone();
         }
-        fs::write(self.config(), config.to_string()).unwrap();
+        self.write_config(&config.to_string());
+    }
+
+    /// Writes this as the configuration file, readable for this user alone.
+    pub fn write_config(&self, text: &str) {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(self.config()).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

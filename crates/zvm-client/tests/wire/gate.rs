@@ -52,6 +52,7 @@ impl LoginGate for RecordingGate {
             return Err(LoginBlocked {
                 reason: "three logins were refused; run `zerto-rewind login`".into(),
                 retry_after: None,
+                undecided: false,
             });
         }
         let waits = self
@@ -63,6 +64,7 @@ impl LoginGate for RecordingGate {
             return Err(LoginBlocked {
                 reason: "another process is logging in".into(),
                 retry_after: Some(Duration::from_millis(20)),
+                undecided: false,
             });
         }
         Ok(())

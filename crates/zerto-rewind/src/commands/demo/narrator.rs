@@ -1,14 +1,16 @@
 //! The demo's voice: calm, and within 80 columns.
+use std::path::{Path, PathBuf};
+
 use owo_colors::OwoColorize as _;
 use rmcp::model::JsonObject;
 
 use super::stage::{self, Kept};
-use crate::output;
+use crate::{
+    output,
+    wrap::{hanging, wrap},
+};
 
-const WIDTH: usize = 79;
 const INDENT: &str = "   ";
-/// Where a long word begins.
-const LEAST_MARGIN: usize = 6;
 
 /// What is going to happen.
 pub fn opening() {
@@ -83,17 +85,7 @@ pub fn fact(name: &str, value: &str) {
 
 /// A text from elsewhere, as it is, each line cleaned. What is broken in a line goes on below its last column.
 pub fn quote(quoted: &str) {
-    const BAR: &str = "   │ ";
-    for line in output::lines(quoted).lines() {
-        let text = line.trim_start();
-        let margin = line.len() - text.len();
-        let column = text.find("  ").map_or(0, |gap| {
-            text.len() - text.get(gap..).unwrap_or_default().trim_start().len()
-        });
-        let first = format!("{BAR}{}", " ".repeat(margin));
-        let rest = format!("{first}{}", " ".repeat(column));
-        output::print(&wrap_after(text, &first, &rest));
-    }
+    output::print(&hanging(&output::lines(quoted), "   │ "));
 }
 
 /// What changed from `old` to `new`, line by line.
@@ -118,23 +110,46 @@ pub fn success(sentence: &str) {
     output::print(&format!("\n{}", wrap(sentence, "").green().bold()));
 }
 
+/// What to do next.
+pub fn goodbye() {
+    let program = program();
+    let next = [
+        format!("{program} demo --keep   try the commands by hand on this simulated ZVM"),
+        format!("{program} --help        the commands and their options"),
+    ];
+    output::print(&format!(
+        "\nNext:\n{}\n\n{}",
+        next.map(|line| format!("  {line}")).join("\n"),
+        wrap(
+            "With a ZVM of your own: install -m 600 config.example.json config.json, fill it in, and see whether \
+             `find` knows a VM of yours. The README has the rest under \"Set up\".",
+            ""
+        )
+    ));
+}
+
 /// How to go on by hand.
 pub fn kept(kept: &Kept) {
+    let program = program();
     let commands = [
         format!("export ZERTO_REWIND_CONFIG={}", kept.config.display()),
-        format!("zerto-rewind find {}", stage::VM),
-        format!("zerto-rewind guard {} --action \"try it\"", stage::VM),
-        format!("zerto-rewind checkpoints {}", stage::VM),
+        format!("{program} find {}", stage::VM),
+        format!("{program} guard {} --action \"try it\"", stage::VM),
+        format!("{program} checkpoints {}", stage::VM),
         format!(
-            "zerto-rewind recover {} {} --at CHECKPOINT",
+            "{program} recover {} {} --at CHECKPOINT",
             stage::VM,
             stage::FILE
         ),
     ];
     output::print(&format!(
-        "\nThe ZVM keeps running, and everything is kept:\n\n  {}\n  {}\n\nIn another terminal:\n\n{}\n\n\
+        "\nThe ZVM keeps running, and everything is kept:\n\n  {:<17}{}\n  {:<17}{}\n  {:<17}{}\n\nIn another terminal:\n\n{}\n\n\
          Ctrl-C here stops the ZVM; the folder stays.",
+        "folder",
         kept.folder.display(),
+        "configuration",
+        kept.config.display(),
+        "the VM's file",
         kept.file.display(),
         commands
             .map(|line| format!("  {}", line.green()))
@@ -142,34 +157,19 @@ pub fn kept(kept: &Kept) {
     ));
 }
 
-/// Breaks a text at spaces. Its first line begins with `first`, the others are as far to the right.
-fn wrap(sentence: &str, first: &str) -> String {
-    wrap_after(sentence, first, &" ".repeat(first.chars().count()))
+/// The end of what was kept.
+pub fn closed(folder: &Path) {
+    output::print(&format!(
+        "\nThe simulated ZVM has stopped. What it left is in {0}: rm -r {0}",
+        folder.display()
+    ));
 }
 
-/// Breaks a text at spaces. Its first line begins with `first`, the others with `rest`. What does not fit between these
-/// gets a line almost to itself.
-fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
-    let mut wrapped = first.to_owned();
-    let mut margin = first.chars().count();
-    let mut column = margin;
-    for word in sentence.split(' ') {
-        let length = word.chars().count();
-        let fresh = column == margin;
-        if column + usize::from(!fresh) + length > WIDTH && !(fresh && margin <= LEAST_MARGIN) {
-            let rest: String = match rest.chars().count() + length {
-                fits if fits <= WIDTH => rest.to_owned(),
-                _ => rest.chars().take(LEAST_MARGIN).collect(),
-            };
-            margin = rest.chars().count();
-            wrapped = format!("{}\n{rest}", wrapped.trim_end());
-            column = margin;
-        } else if !fresh {
-            wrapped.push(' ');
-            column += 1;
-        }
-        wrapped.push_str(word);
-        column += length;
+/// This program as it was called, so that its commands can be typed.
+fn program() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    match called {
+        Some(path) if path.components().count() > 1 => path.display().to_string(),
+        _ => "zerto-rewind".to_owned(),
     }
-    wrapped
 }

@@ -1,7 +1,8 @@
 //! The stage: a simulated ZVM with its guests, and a configuration for it, in a temporary folder.
 use std::{
     ffi::OsStr,
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +15,7 @@ use zvm_sim::{
 };
 
 use super::Stopped;
+use crate::output;
 
 /// The VM that the story is about, and the VPG that protects it.
 pub const VM: &str = "jp-ubuntu";
@@ -80,7 +82,7 @@ impl Stage {
             fs::write(&file, catalog)?;
             keys.insert("catalog".into(), json!(file));
         }
-        fs::write(&config, format!("{content:#}\n"))?;
+        write_private(&config, &format!("{content:#}\n"))?;
         Ok(Self {
             sim,
             folder,
@@ -104,6 +106,10 @@ impl Stage {
             .args(arguments)
             .env("ZERTO_REWIND_CONFIG", &self.config)
             .kill_on_drop(true);
+        // The story tells what there is to know.
+        if std::env::var_os("RUST_LOG").is_none() {
+            command.env("RUST_LOG", "off");
+        }
         Ok(command)
     }
 
@@ -169,7 +175,7 @@ impl Stage {
     pub async fn strike(self) {
         self.sim.shutdown().await;
         if let Err(error) = self.folder.close() {
-            tracing::warn!(%error, "the demo's folder could not be removed");
+            output::warning(&format!("the demo's folder could not be removed: {error}"));
         }
     }
 
@@ -193,8 +199,17 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Stops the ZVM; the folder stays.
-    pub async fn close(self) {
+    /// Stops the ZVM; the folder stays, and this is where.
+    pub async fn close(self) -> PathBuf {
         self.sim.shutdown().await;
+        self.folder
     }
+}
+
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)?.write_all(text.as_bytes())
 }

@@ -1,0 +1,82 @@
+//! Text within 80 columns.
+
+const WIDTH: usize = 79;
+/// Where a long word begins.
+const LEAST_MARGIN: usize = 6;
+
+/// Breaks each line of a text at spaces; every line begins with `first`. What is broken goes on below the line's last column.
+pub fn hanging(text: &str, first: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let words = line.trim_start();
+        let margin = line.len() - words.len();
+        let column = words.find("  ").map_or(0, |gap| {
+            words.len() - words.get(gap..).unwrap_or_default().trim_start().len()
+        });
+        let first = format!("{first}{}", " ".repeat(margin));
+        let rest = format!("{first}{}", " ".repeat(column));
+        wrap_after(words, &first, &rest)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Breaks a text at spaces. Its first line begins with `first`, the others are as far to the right.
+#[cfg(feature = "demo")]
+pub fn wrap(sentence: &str, first: &str) -> String {
+    wrap_after(sentence, first, &" ".repeat(first.chars().count()))
+}
+
+/// Breaks a text at spaces. Its first line begins with `first`, the others with `rest`. What does not fit between these
+/// gets a line almost to itself.
+fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
+    let mut wrapped = first.to_owned();
+    let mut margin = first.chars().count();
+    let mut column = margin;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        let fresh = column == margin;
+        if column + usize::from(!fresh) + length > WIDTH && !(fresh && margin <= LEAST_MARGIN) {
+            let rest: String = match rest.chars().count() + length {
+                fits if fits <= WIDTH => rest.to_owned(),
+                _ => rest.chars().take(LEAST_MARGIN).collect(),
+            };
+            margin = rest.chars().count();
+            wrapped = format!("{}\n{rest}", wrapped.trim_end());
+            column = margin;
+        } else if !fresh {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += length;
+    }
+    wrapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_hang_below_their_last_column() {
+        let text = format!(
+            "Plan:\n  tag     {}\n{}",
+            "word ".repeat(20),
+            "word ".repeat(20)
+        );
+        let wrapped = hanging(&text, "");
+        assert!(
+            wrapped.lines().all(|line| line.chars().count() <= WIDTH),
+            "{wrapped}"
+        );
+        let lines: Vec<_> = wrapped.lines().collect();
+        assert_eq!(lines.len(), 5, "{wrapped}");
+        assert!(lines[2].starts_with("          word"), "{wrapped}");
+        assert!(lines[4].starts_with("word"), "{wrapped}");
+    }
+
+    #[test]
+    fn a_long_word_is_kept_whole() {
+        let path = "/x".repeat(60);
+        assert!(hanging(&format!("  to      {path}"), "").contains(&path));
+    }
+}
