@@ -9,7 +9,7 @@ pub(crate) use list::shown_tag;
 pub(crate) use lookup::{Chosen, Wanted, choose};
 use schemars::JsonSchema;
 use serde::Serialize;
-pub(crate) use window::{around, as_shown, expected_until, later};
+pub(crate) use window::{around, as_shown, earlier, expected_until, later};
 
 /// The tagged checkpoints of a VM in the journals of all its VPGs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

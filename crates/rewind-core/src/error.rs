@@ -40,8 +40,11 @@ pub enum Done {
     SessionOpened {
         /// The ZVM's id of the session.
         session: String,
-        /// Whether it is unmounted again. If not, the next start unmounts it.
+        /// Whether it is unmounted again. If not, every further command tries to unmount it.
         closed: bool,
+        /// Why it is not.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
 }
 

@@ -1,5 +1,6 @@
 //! Guard: pins on every VPG that protects a VM, all or failed.
 mod earlier;
+mod interrupted;
 mod pin;
 mod run;
 mod share;

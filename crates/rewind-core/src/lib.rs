@@ -28,5 +28,7 @@ pub use checkpoints::{CheckpointList, ListedCheckpoint};
 pub use error::{Done, Error, ErrorCode};
 pub use guard::{GuardDecision, GuardRequest, Pin, Receipt, ToolCall};
 pub use protection::{ProtectingVpg, Protection, VmCandidate};
-pub use recovery::{Destination, Patience, RecoverRequest, RecoveredFile, Recovery, Timing};
+pub use recovery::{
+    Destination, Patience, RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
+};
 pub use rewind::{RecoveryPlan, Rewind};

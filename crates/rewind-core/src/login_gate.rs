@@ -71,10 +71,16 @@ impl LoginGate for StateGate {
     }
 }
 
-/// Other processes are logging in right now: their outcome decides, and it comes soon.
+/// Where waiting a moment decides it: other processes are logging in right now, or another secret was refused just now.
 fn retry_after(error: &LoginError) -> Option<Duration> {
     match error {
-        LoginError::Blocked(Blocked::Busy { retry_after }) => Some(*retry_after),
+        LoginError::Blocked(
+            Blocked::Busy { retry_after }
+            | Blocked::TooSoon {
+                retry_after,
+                same_secret: false,
+            },
+        ) => Some(*retry_after),
         _ => None,
     }
 }

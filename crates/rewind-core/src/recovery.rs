@@ -3,6 +3,7 @@ mod contents;
 mod destination;
 mod download;
 mod fetch;
+mod folders;
 mod orphans;
 mod path;
 mod plan;
@@ -11,7 +12,7 @@ mod run;
 mod session;
 mod unpack;
 
-pub(crate) use orphans::clean_up_orphans;
+pub(crate) use orphans::{clean_up_beside, clean_up_orphans};
 pub(crate) use plan::plan;
 pub(crate) use run::recover;
 use schemars::JsonSchema;
@@ -39,7 +40,8 @@ pub struct RecoverRequest {
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// From MCP: relative to `recover_dir`, cannot leave it. An existing folder, or a path that ends in `/`, gets the file under
-    /// its own name; any other path becomes the file or folder itself. None: `<vm>/<checkpoint>/<name>`.
+    /// its own name; any other path becomes the file or folder itself. None: `<vm>/<checkpoint>/<path in the
+    /// guest>`.
     InRecoverDir(Option<String>),
     /// A person's choice at the CLI: any folder, made where it is missing.
     Folder(PathBuf),
@@ -91,10 +93,35 @@ pub struct Recovery {
     pub files: Vec<RecoveredFile>,
     /// Members that FLR does not carry (links) or that were left out, with the reason.
     pub skipped: Vec<String>,
-    /// What else there is to know, such as a session that is not unmounted yet.
+    /// What else there is to know.
     pub notes: Vec<String>,
+    /// The FLR session, where it could not be unmounted: until it is, it blocks other restores of this VM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub still_open: Option<StillOpen>,
     /// Seconds spent in each step.
     pub timing: Timing,
+}
+
+/// An FLR session of ours that is still mounted.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StillOpen {
+    /// The ZVM's id of the session.
+    pub session: String,
+    /// Why it could not be unmounted, in the ZVM's words where it said something.
+    pub why: String,
+    /// What to do.
+    pub next: String,
+}
+
+impl std::fmt::Display for StillOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the FLR session {} is still mounted and blocks other restores of this VM: {}.",
+            self.session,
+            self.why.trim_end_matches('.')
+        )
+    }
 }
 
 /// One file.

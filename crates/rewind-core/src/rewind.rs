@@ -14,7 +14,7 @@ use crate::{
     stop::Stop,
 };
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Weak},
     time::Duration,
 };
 use zvm_client::{Timeouts, TlsTrust, Zvm, ZvmConfig};
@@ -54,8 +54,10 @@ pub(crate) struct Core {
     pub state: State,
     pub locks: Locks,
     pub patience: Patience,
-    /// FLR sessions of this process that could not be closed: closed at the next occasion.
-    pub abandoned: Mutex<Vec<crate::state::SessionId>>,
+    /// Held while what processes of ours left behind is cleaned up.
+    pub cleaning: tokio::sync::Mutex<()>,
+    /// For what goes on in the background.
+    pub me: Weak<Self>,
 }
 
 impl Rewind {
@@ -76,17 +78,16 @@ impl Rewind {
         let gate = Arc::new(StateGate::new(state.clone(), config.zvm()));
         let zvm = Zvm::new(zvm_config(&config)?, gate)?;
         let locks = Locks::new(&config.state_dir);
-        let core = Core {
+        let core = Arc::new_cyclic(|me| Core {
+            me: me.clone(),
             config,
             zvm,
             state,
             locks,
             patience,
-            abandoned: Mutex::default(),
-        };
-        Ok(Self {
-            core: Arc::new(core),
-        })
+            cleaning: tokio::sync::Mutex::default(),
+        });
+        Ok(Self { core })
     }
 
     /// The configuration.
@@ -108,13 +109,12 @@ impl Rewind {
     /// # Errors
     /// `vm_not_found`, `vm_ambiguous`, `vm_not_protected`, and those of the ZVM.
     pub async fn find(&self, vm: &str, call: &Call) -> Result<Protection, Error> {
-        let found = call
-            .watch()
-            .during(
-                || format!("looking for {}", shown(vm)),
-                protection::find(&self.core.zvm, vm),
-            )
-            .await?;
+        let watch = call.watch();
+        let finding = watch.during(
+            || format!("looking for {}", shown(vm)),
+            protection::find(&self.core.zvm, vm),
+        );
+        let found = recovery::clean_up_beside(&self.core, finding).await?;
         Ok(found.protection())
     }
 
@@ -155,12 +155,12 @@ impl Rewind {
         let zvm = &self.core.zvm;
         let work =
             async { checkpoints::list(zvm, &protection::find(zvm, vm).await?, since, limit).await };
-        call.watch()
-            .during(
-                || format!("listing the tagged checkpoints of {}", shown(vm)),
-                work,
-            )
-            .await
+        let watch = call.watch();
+        let listing = watch.during(
+            || format!("listing the tagged checkpoints of {}", shown(vm)),
+            work,
+        );
+        recovery::clean_up_beside(&self.core, listing).await
     }
 
     /// Finds the VM and the checkpoint and says what a human would agree to; mounts nothing.
@@ -172,7 +172,7 @@ impl Rewind {
         request: &RecoverRequest,
         call: &Call,
     ) -> Result<RecoveryPlan, Error> {
-        recovery::plan(&self.core, request, call).await
+        recovery::clean_up_beside(&self.core, recovery::plan(&self.core, request, call)).await
     }
 
     /// Without `confirmed`: `confirmation_required` with the plan's summary. With it: does it.
@@ -185,7 +185,8 @@ impl Rewind {
         recovery::recover(&self.core, &request, call).await
     }
 
-    /// Unmounts FLR sessions of ours whose owner no longer lives. Called at start-up in the background and before a recovery.
+    /// Unmounts FLR sessions of ours that were left behind: their process died, or could not unmount them. Also done before a
+    /// recovery, and beside every search, list, plan and pin.
     ///
     /// # Errors
     /// Those of the state and of the ZVM; what could not be unmounted stays for the next time.

@@ -10,6 +10,7 @@ pub(crate) mod calls;
 mod error;
 pub(crate) mod folder;
 mod guards;
+mod inserts;
 mod logins;
 mod outcomes;
 mod schema;
@@ -28,6 +29,7 @@ pub use error::StateError;
 pub use folder::FolderError;
 pub(crate) use guards::{EarlierGuard, digest};
 pub use guards::{GuardRecord, PinRecord, ToolCall, arguments_digest};
+pub use inserts::{InsertId, InsertOutcome, SentInsert};
 pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
 pub use sessions::{FlrMount, OpenSession, SessionId};
 

@@ -85,7 +85,7 @@ fn mismatch(schema: &Value, value: &Value) -> Option<String> {
     let fits = match expected {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
-        "integer" => value.is_u64(),
+        "integer" => value.is_u64() || value.is_i64(),
         "object" => value.is_object(),
         _ => true,
     };
@@ -104,8 +104,11 @@ fn mismatch(schema: &Value, value: &Value) -> Option<String> {
             return Some(format!("has {length} characters; {most} are allowed"));
         }
     }
-    if let Some(number) = value.as_u64() {
-        let (least, most) = (bound("minimum"), bound("maximum"));
+    if let Some(number) = integer(value) {
+        let (least, most) = (
+            bound("minimum").map(i128::from),
+            bound("maximum").map(i128::from),
+        );
         let outside =
             least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
         if let (true, Some(least), Some(most)) = (outside, least, most) {
@@ -115,12 +118,17 @@ fn mismatch(schema: &Value, value: &Value) -> Option<String> {
     None
 }
 
+fn integer(value: &Value) -> Option<i128> {
+    let negative = value.as_i64().map(i128::from);
+    negative.or_else(|| value.as_u64().map(i128::from))
+}
+
 /// What a value is, in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
-        Value::Number(number) if number.is_u64() => "an integer",
+        Value::Number(number) if number.is_u64() || number.is_i64() => "an integer",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
         Value::Array(_) => "an array",

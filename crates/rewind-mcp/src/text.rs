@@ -25,14 +25,19 @@ pub fn done(done: &Done) -> String {
         Done::SessionOpened {
             session,
             closed: true,
+            ..
         } => {
             format!("the FLR session {session} was opened, and is unmounted again")
         }
         Done::SessionOpened {
             session,
             closed: false,
+            why,
         } => {
-            format!("the FLR session {session} is still mounted; the next start unmounts it")
+            let why = why.as_deref().unwrap_or("it is not known why");
+            format!(
+                "the FLR session {session} is still mounted ({why}); every further command tries to unmount it"
+            )
         }
     }
 }
@@ -200,6 +205,9 @@ pub fn recovery(recovery: &Recovery) -> String {
         recovery.local_path,
         recovery.bytes
     );
+    if let Some(open) = &recovery.still_open {
+        line!(text, "WARNING: {open} {}", open.next);
+    }
     for file in &recovery.files {
         line!(
             text,

@@ -74,6 +74,11 @@ async fn each_mistake_is_named() {
         ),
         (
             list,
+            json!({ "vm": "a", "limit": -1 }),
+            vec!["`limit` is -1", "from 1 to 500"],
+        ),
+        (
+            list,
             json!({ "vm": "a", "limit": 1.5 }),
             vec!["`limit`", "type integer", "a number"],
         ),

@@ -186,9 +186,22 @@ fn a_killed_proxy_ends_its_server_after_the_call_was_forwarded() {
     remains.check();
 }
 
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    ignored.is_some_and(|bits| bits & (1 << (signal.as_raw() - 1)) != 0)
+}
+
 #[test]
 fn signals_are_passed_on_and_nothing_is_forwarded_after_them() {
     for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1)] {
+        if is_ignored(signal) {
+            // A shell starts what runs in the background so, and then the server ignores it, too.
+            println!("skipped: {signal:?} is ignored here");
+            continue;
+        }
         let mut proxy = Proxy::start();
         proxy.call(&json!({ "guard": { "wait": true } }));
         proxy.send(&json!({ "id": 3, "method": "ping" }));

@@ -309,7 +309,9 @@ async fn calls_run_side_by_side() {
 
 #[tokio::test]
 async fn a_cancelled_call_lets_go_of_the_vpg() {
-    let world = World::new().await;
+    let world = World::new()
+        .await
+        .configured(json!({ "guard": { "listed_timeout": "2s" } }));
     world.sim.update(|switches| switches.tag_never_shows = true);
     let client = world.client().await;
     let guard = json!({ "vm": "jp-ubuntu", "action": "edit" });

@@ -107,7 +107,9 @@ impl Session {
         let state = State::new(&config.state_dir);
         let credentials = &config.credentials;
         match state.login_permitted(&config.zvm(), credentials.account(), credentials.secret()) {
-            Err(LoginError::Blocked(LoginBlocked::Busy { .. })) => false,
+            Err(LoginError::Blocked(LoginBlocked::Busy { .. } | LoginBlocked::TooSoon { .. })) => {
+                false
+            }
             Err(LoginError::Blocked(_)) => true,
             Err(_) => false,
             Ok(attempt) => {

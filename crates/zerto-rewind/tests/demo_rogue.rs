@@ -102,9 +102,10 @@ mod at_a_terminal {
         (code, terminal.end())
     }
 
+    // Both at once: a story takes half a minute, and nearly all of it is waiting.
     #[tokio::test]
-    async fn a_change_that_reached_the_server_without_a_guard_is_a_failure() {
-        let (code, shown) = with(|stage| {
+    async fn an_unguarded_change_and_a_byte_that_differs_are_failures() {
+        let unguarded = with(|stage| {
             let mut notes = fs::OpenOptions::new()
                 .append(true)
                 .open(stage.join("received.jsonl"))
@@ -114,29 +115,20 @@ mod at_a_terminal {
                 "order": { "tool": "delete_file", "arguments": { "vm": "jp-ubuntu", "path": "/etc/hosts" } },
             });
             writeln!(notes, "{note}").unwrap();
-        })
-        .await;
-        assert_eq!(code, 1, "{shown}");
-        assert!(
-            shown.contains("VPG jp-ubuntu had listed no pin for it"),
-            "{shown}"
-        );
-        assert!(!shown.contains("byte for byte"), "{shown}");
-    }
-
-    #[tokio::test]
-    async fn a_byte_that_differs_is_a_failure() {
-        let (code, shown) = with(|stage| {
-            let disks = stage.join("zvm/disks/app01/1/disk.img");
-            replace(&disks, b"systemctl restart app", b"systemctl restart apq");
-        })
-        .await;
-        assert_eq!(code, 1, "{shown}");
-        assert!(
-            shown.contains("is not what /home/justin/bin/deploy.sh was"),
-            "{shown}"
-        );
-        assert!(!shown.contains("byte for byte"), "{shown}");
+        });
+        let damaged = with(|stage| {
+            let disk = stage.join("zvm/disks/app01/1/disk.img");
+            replace(&disk, b"systemctl restart app", b"systemctl restart apq");
+        });
+        let (unguarded, damaged) = tokio::join!(unguarded, damaged);
+        for ((code, shown), why) in [
+            (unguarded, "VPG jp-ubuntu had listed no pin for it"),
+            (damaged, "is not what /home/justin/bin/deploy.sh was"),
+        ] {
+            assert_eq!(code, 1, "{shown}");
+            assert!(shown.contains(why), "{shown}");
+            assert!(!shown.contains("byte for byte"), "{shown}");
+        }
     }
 
     /// Replaces a text on a disk; it has to be there, within a piece.

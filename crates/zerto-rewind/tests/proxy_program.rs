@@ -15,8 +15,8 @@ use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::{PATIENCE, Run, World, signal, stdio::Server, terminal::Terminal};
-use tokio::{io::AsyncWriteExt as _, time::timeout};
-use zvm_sim::Scenario;
+use tokio::{io::AsyncWriteExt as _, task::JoinSet, time::timeout};
+use zvm_sim::{Fault, Scenario};
 
 const RECEIPT: &str = "io.github.zerto-rewind/receipt";
 const REFUSAL: &str = "io.github.zerto-rewind/refusal";
@@ -302,6 +302,47 @@ async fn a_zvm_that_goes_away_in_the_middle_forwards_nothing() {
     assert_eq!(proxy.end().await.0, 0);
 }
 
+/// The ZVM answers so many requests, and then no more: before it carries out what was asked, or after it.
+async fn zvm_that_answers(requests: u32, carries_out: bool) -> bool {
+    let stage = Stage::of(
+        Scenario::fast(),
+        json!({ "guard": { "listed_timeout": "500ms", "attempts": 1, "deadline": "3s" } }),
+    )
+    .await;
+    stage.world.sim.add_fault(Fault {
+        skip: requests,
+        times: 0,
+        effect: carries_out,
+        ..Fault::cut_before("", "/**")
+    });
+    let mut proxy = stage.proxy().await;
+    let result = proxy.call("listed", json!({ "vm": "jp-ubuntu" })).await;
+    let listed = stage.world.sim.journal("jp-ubuntu").into_iter();
+    let listed = listed.filter(|entry| !entry.tag.is_empty() && entry.listed_at.is_some());
+    let forwarded = stage.received().len();
+    if result["isError"] == true {
+        refusal(&result);
+        assert_eq!(forwarded, 0, "{result}");
+    } else {
+        assert_eq!((forwarded, listed.count()), (1, 1), "{result}");
+    }
+    assert_eq!(stage.ends(proxy).await, 0);
+    forwarded == 1
+}
+
+#[tokio::test]
+async fn a_zvm_that_goes_away_at_any_request_forwards_nothing_without_a_pin() {
+    let mut cases = JoinSet::new();
+    for requests in 0..10 {
+        for carries_out in [false, true] {
+            cases.spawn(zvm_that_answers(requests, carries_out));
+        }
+    }
+    let forwarded = cases.join_all().await;
+    // It was cut off in the middle of guards, and not only before or after them.
+    assert!(forwarded.contains(&false), "{forwarded:?}");
+}
+
 #[tokio::test]
 async fn calls_that_wait_for_their_guards_hold_up_nobody() {
     let stage = Stage::new().await;
@@ -406,7 +447,7 @@ async fn a_tool_that_changed_is_refused_until_a_person_accepts_it() {
     let (mut terminal, mut child) =
         Terminal::start(&mut stage.world.command(&["catalog", "accept"]), true);
     terminal.shows("also").await;
-    terminal.shows("yes").await;
+    terminal.shows("[y/N]").await;
     terminal.types("yes");
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
     assert!(status.success());

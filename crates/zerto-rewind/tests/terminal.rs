@@ -109,7 +109,7 @@ async fn recover_with_yes_shows_its_plan_and_does_not_ask() {
         .path("recovered")
         .join("jp-ubuntu")
         .join(&checkpoint)
-        .join("app-config.yaml");
+        .join("home/justin/app-config.yaml");
     assert_eq!(fs::read(local).unwrap(), before);
 }
 
@@ -128,9 +128,6 @@ async fn ctrl_c_at_the_question_ends_it() {
 async fn a_blocked_login_is_tried_once_more_if_the_person_wants_it() {
     let world = World::new().await;
     world.configure(json!({ "password": "wrong" }));
-    for _ in 0..3 {
-        assert_eq!(world.run(&["find", "jp-ubuntu"]).await.code, 5);
-    }
     let logins = || {
         world
             .sim
@@ -139,7 +136,10 @@ async fn a_blocked_login_is_tried_once_more_if_the_person_wants_it() {
             .filter(|request| request.is("POST", "/token"))
             .count()
     };
-    assert_eq!(logins(), 3);
+    // One that comes too soon after another is not sent.
+    while logins() < 3 {
+        assert_eq!(world.run(&["find", "jp-ubuntu"]).await.code, 5);
+    }
     // Nobody to ask: nothing is sent.
     assert_eq!(world.run(&["find", "jp-ubuntu"]).await.code, 5);
     assert_eq!(logins(), 3);

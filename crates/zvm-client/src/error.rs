@@ -31,7 +31,7 @@ pub enum Error {
         /// The realm's words, and what to do.
         detail: String,
     },
-    /// Not tried: too many refused logins.
+    /// Not tried: too many refused logins, or whether there were is unknown.
     #[error(transparent)]
     LoginBlocked(#[from] crate::LoginBlocked),
     /// 403, or 401 with a fresh token.

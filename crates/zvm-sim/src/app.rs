@@ -114,14 +114,18 @@ impl App {
         }
         change(&mut world.switches);
         for (index, vpg) in self.inventory.vpgs.iter().enumerate() {
-            if world.rules(vpg).hold_listing {
+            let rules = world.rules(vpg);
+            let Some(state) = world.vpgs.get_mut(index) else {
                 continue;
-            }
-            let held = world
-                .vpgs
-                .get_mut(index)
-                .map(|state| std::mem::take(&mut state.held));
-            for checkpoint in held.unwrap_or_default() {
+            };
+            let history = rules.history.map_or(vpg.history_ms, millis);
+            state.journal.set_history(history, now);
+            let due = if rules.hold_listing {
+                Vec::new()
+            } else {
+                std::mem::take(&mut state.held)
+            };
+            for checkpoint in due {
                 self.plan(&mut world, now, Event::Listed(index, checkpoint));
             }
         }
@@ -194,8 +198,9 @@ impl App {
         let now = self.clock.now();
         for &vm in disks {
             let reach = self.inventory.vm(vm).and_then(|own| {
-                let histories = own.vpgs.iter().filter_map(|&vpg| self.inventory.vpg(vpg));
-                histories.map(|vpg| now - vpg.history_ms).min()
+                let world = self.world();
+                let journals = own.vpgs.iter().filter_map(|&vpg| world.vpgs.get(vpg));
+                journals.map(|state| state.journal.reach(now)).min()
             });
             if let Some(reach) = reach
                 && let Err(error) = self.guests.forget_before(vm, reach)

@@ -211,10 +211,16 @@ fn on_partition<'a>(
     mounts: impl Iterator<Item = (&'a str, PathBuf)>,
     guest_path: &str,
 ) -> Option<PathBuf> {
-    let wanted = components(guest_path);
     mounts
         .filter_map(|(mount, folder)| {
-            let mount = components(mount);
+            // Only where there are drive letters is a backslash no part of a name.
+            let separators: &[char] = if mount.contains(':') {
+                &['/', '\\']
+            } else {
+                &['/']
+            };
+            let wanted = components(guest_path, separators);
+            let mount = components(mount, separators);
             let below = wanted.strip_prefix(mount.as_slice())?;
             Some((mount.len(), folder.join(below.iter().collect::<PathBuf>())))
         })
@@ -222,8 +228,8 @@ fn on_partition<'a>(
         .map(|(_, path)| path)
 }
 
-fn components(path: &str) -> Vec<&str> {
-    path.split(['/', '\\'])
+fn components<'a>(path: &'a str, separators: &[char]) -> Vec<&'a str> {
+    path.split(separators)
         .filter(|part| !part.is_empty())
         .collect()
 }

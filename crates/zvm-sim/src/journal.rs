@@ -101,6 +101,8 @@ impl Past {
 
 pub(crate) struct Journal {
     history: i64,
+    /// What is older than this was dropped, and does not come back with a longer history.
+    dropped_before: i64,
     past: Past,
     live: VecDeque<Checkpoint>,
     next_id: u64,
@@ -133,6 +135,7 @@ impl Journal {
         }
         Self {
             history: millis(vpg.history),
+            dropped_before: i64::MIN,
             next_id: first_id + past.count,
             past,
             live: VecDeque::new(),
@@ -141,7 +144,23 @@ impl Journal {
 
     /// The oldest moment that the journal still reaches.
     pub(crate) fn reach(&self, now: i64) -> i64 {
-        now - self.history
+        self.dropped_before.max(now - self.history)
+    }
+
+    /// When a checkpoint that is taken now leaves the journal.
+    pub(crate) fn leaves(&self, at: i64) -> i64 {
+        at.saturating_add(self.history).saturating_add(1)
+    }
+
+    pub(crate) fn history(&self) -> i64 {
+        self.history
+    }
+
+    pub(crate) fn set_history(&mut self, history: i64, now: i64) {
+        // What the history so far has dropped is gone for good.
+        self.trim(now);
+        self.history = history;
+        self.trim(now);
     }
 
     /// Adds a checkpoint; its tag, if it has one, is not listed yet.
@@ -165,6 +184,7 @@ impl Journal {
     /// Drops what the history no longer reaches.
     pub(crate) fn trim(&mut self, now: i64) {
         let reach = self.reach(now);
+        self.dropped_before = reach;
         while self.live.front().is_some_and(|first| first.at < reach) {
             self.live.pop_front();
         }
@@ -335,6 +355,8 @@ mod tests {
         journal.trim(start + 60_001);
         assert!(journal.earliest(start + 60_001).is_none());
         assert_eq!(journal.push(start + 60_002, None), 1101);
+        journal.set_history(1_000_000, start + 60_003);
+        assert_eq!(journal.earliest(start + 60_003).unwrap().id, 1101);
     }
 
     #[test]
@@ -358,5 +380,52 @@ mod tests {
             row.tag.unwrap().shown(),
             "ours; Used for File Level Restore"
         );
+    }
+
+    /// The simplest journal there is: every listed checkpoint, in a list.
+    fn naive(journal: &Journal, now: i64) -> Vec<(u64, i64)> {
+        let past = (0..journal.past.count).map(|index| journal.past.row(index));
+        let live = journal.live.iter().filter(|own| own.is_listed());
+        past.chain(live.map(Checkpoint::row))
+            .filter(|row| row.at >= now - journal.history)
+            .map(|row| (row.id, row.at))
+            .collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn windows_and_ends_are_those_of_a_plain_list(
+            past in 0u64..30,
+            history in 1u64..200,
+            steps in proptest::collection::vec((1i64..9_000, proptest::option::of(proptest::bool::ANY)), 0..30),
+            from in -200_000i64..300_000,
+            length in -10_000i64..200_000,
+        ) {
+            let mut journal = journal(past, history);
+            let mut now = 10_000_000;
+            for (step, tag) in steps {
+                now += step;
+                let id = journal.push(now, tag.map(|_| "tag".to_owned()));
+                if tag == Some(true) {
+                    journal.mark_listed(id, now);
+                }
+            }
+            let all = naive(&journal, now);
+            let pair = |row: Row<'_>| (row.id, row.at);
+            proptest::prop_assert_eq!(journal.earliest(now).map(pair), all.first().copied());
+            proptest::prop_assert_eq!(journal.latest(now).map(pair), all.last().copied());
+            let (from, to) = (10_000_000 + from, 10_000_000 + from + length);
+            let window: Vec<_> = journal.between(now, |at| at < from, |at| at > to).map(pair).collect();
+            let expected: Vec<_> = all.iter().copied().filter(|(_, at)| (from..=to).contains(at)).collect();
+            proptest::prop_assert_eq!(window, expected);
+            for (id, at) in &all {
+                proptest::prop_assert_eq!(journal.find(*id, now).map(pair), Some((*id, *at)));
+            }
+            let trimmed = {
+                journal.trim(now);
+                naive(&journal, now)
+            };
+            proptest::prop_assert_eq!(trimmed, all);
+        }
     }
 }

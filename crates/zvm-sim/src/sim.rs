@@ -1,6 +1,8 @@
 //! Starting, steering and stopping a simulated ZVM.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+mod builder;
+
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,18 +11,15 @@ use axum_server::tls_rustls::RustlsConfig;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::app::{self, App, Parts};
-use crate::clock::Clock;
+pub use self::builder::SimBuilder;
+use crate::app::App;
 use crate::faults::Fault;
-use crate::guest::{GuestError, Guests};
-use crate::http::Connection;
-use crate::inventory;
+use crate::guest::GuestError;
 use crate::record::RequestRecord;
 use crate::scenario::{Credentials, Scenario, ScenarioError};
 use crate::switches::Switches;
 use crate::tls::{self, TlsError};
 use crate::view::{self, FlrSession, JournalEntry, View};
-use crate::world::World;
 
 /// A simulated ZVM could not be started or steered.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +49,9 @@ pub enum SimError {
         /// Why.
         source: std::io::Error,
     },
+    /// The runtime stopped while it started.
+    #[error("the start was given up: {0}")]
+    GivenUp(#[from] tokio::task::JoinError),
     /// There is no such VPG.
     #[error("there is no VPG \"{0}\"")]
     NoVpg(String),
@@ -100,153 +102,6 @@ pub struct Access {
     pub client_secret: String,
     /// Where the guests' folders are: `<guests_dir>/<vm>/<partition>/…`.
     pub guests_dir: PathBuf,
-}
-
-/// How to start a [`Sim`].
-#[derive(Clone, Debug, Default)]
-pub struct SimBuilder {
-    scenario: Scenario,
-    data: Option<PathBuf>,
-    listen: Option<SocketAddr>,
-    control: bool,
-}
-
-impl SimBuilder {
-    /// What is simulated; [`Scenario::default`] if it is not given.
-    #[must_use]
-    pub fn scenario(mut self, scenario: Scenario) -> Self {
-        self.scenario = scenario;
-        self
-    }
-
-    /// A folder to keep the guests and the certificate in; a temporary one if it is not given.
-    #[must_use]
-    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.data = Some(folder.into());
-        self
-    }
-
-    /// Where to listen; a free port of 127.0.0.1 if it is not given.
-    #[must_use]
-    pub fn listen(mut self, address: SocketAddr) -> Self {
-        self.listen = Some(address);
-        self
-    }
-
-    /// Whether `/sim/…` is served. It needs no login.
-    #[must_use]
-    pub fn control(mut self, control: bool) -> Self {
-        self.control = control;
-        self
-    }
-
-    /// Starts it. When this returns, it answers.
-    ///
-    /// # Errors
-    /// See [`SimError`].
-    pub async fn start(self) -> Result<Sim, SimError> {
-        let address = self
-            .listen
-            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let listener = listen(address)?;
-        let address = listener.local_addr().unwrap_or(address);
-        let credentials = self.scenario.credentials.clone();
-        let prepare = move || prepare(self, address);
-        let (app, identity, data) = match tokio::task::spawn_blocking(prepare).await {
-            Ok(prepared) => prepared?,
-            Err(stopped) => {
-                return Err(SimError::NoCheckpoint {
-                    vpg: String::new(),
-                    reason: stopped.to_string(),
-                });
-            }
-        };
-        let tls = RustlsConfig::from_config(identity.config);
-        let handle = Handle::new();
-        let server = axum_server::from_tcp_rustls(listener, tls.clone())
-            .map_err(|source| SimError::Listen { address, source })?
-            .handle(handle.clone());
-        let mut jobs = app::run(&app);
-        let connections = tower::make::Shared::new(Connection::new(&app));
-        jobs.spawn(async move {
-            if let Err(error) = server.serve(connections).await {
-                tracing::error!(%error, "the server stopped");
-            }
-        });
-        Ok(Sim {
-            app,
-            identity: Published {
-                ca_file: identity.ca_file,
-                fingerprint: identity.fingerprint,
-            },
-            credentials,
-            handle,
-            tls,
-            data,
-            address,
-            jobs,
-        })
-    }
-}
-
-fn listen(address: SocketAddr) -> Result<TcpListener, SimError> {
-    TcpListener::bind(address).map_err(|source| SimError::Listen { address, source })
-}
-
-fn prepare(
-    builder: SimBuilder,
-    address: SocketAddr,
-) -> Result<(Arc<App>, tls::Identity, PathBuf), SimError> {
-    let inventory = inventory::build(&builder.scenario)?;
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SimError::Folder { path, source }
-    };
-    let (folder, data) = match &builder.data {
-        Some(data) => (None, data.clone()),
-        None => {
-            let temporary = std::env::temp_dir();
-            let folder = tempfile::Builder::new()
-                .prefix("zvm-sim-")
-                .tempdir()
-                .map_err(failed(&temporary))?;
-            let data = folder.path().to_owned();
-            (Some(folder), data)
-        }
-    };
-    std::fs::create_dir_all(&data).map_err(failed(&data))?;
-    let identity = tls::identity(&data, address.ip())?;
-    let guests_dir = data.join("guests");
-    std::fs::create_dir_all(&guests_dir).map_err(failed(&guests_dir))?;
-    let guests = Guests::create(&inventory, &guests_dir, &data.join("disks"))?;
-    // The clock starts when the disks are there, so that the first checkpoint is right after the past.
-    let clock = Clock::new();
-    let world = World::new(&builder.scenario, &inventory, clock.start_ms());
-    let app = App::new(Parts {
-        inventory,
-        guests,
-        clock,
-        timings: builder.scenario.timings,
-        world,
-        url: url(address),
-        control: builder.control,
-        guests_dir,
-        folder,
-    });
-    Ok((app, identity, data))
-}
-
-fn url(address: SocketAddr) -> String {
-    let reachable = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => {
-            SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
-        }
-        IpAddr::V6(ip) if ip.is_unspecified() => {
-            SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port()))
-        }
-        _ => address,
-    };
-    format!("https://{reachable}")
 }
 
 impl Sim {

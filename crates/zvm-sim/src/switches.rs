@@ -229,6 +229,9 @@ pub struct VpgSwitches {
     pub status: Option<Code>,
     /// The VPG's substatus instead of the scenario's.
     pub sub_status: Option<Code>,
+    /// The VPG's configured history instead of the scenario's. What a shorter one dropped does not come back.
+    #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::optional")]
+    pub history: Option<Duration>,
     /// See [`Switches::insert`].
     pub insert: Option<Insert>,
     /// See [`Switches::drop_next`]; counted for this VPG alone.
@@ -297,6 +300,7 @@ impl Switches {
             can_mount: own.can_mount.unwrap_or(self.can_mount),
             mount: own.mount.unwrap_or(self.mount),
             mount_duration: own.mount_duration.or(self.mount_duration),
+            history: own.history,
             status: own.status,
             sub_status: own.sub_status,
         }
@@ -333,6 +337,7 @@ pub(crate) struct VpgRules {
     pub(crate) can_mount: bool,
     pub(crate) mount: Mount,
     pub(crate) mount_duration: Option<Spread>,
+    pub(crate) history: Option<Duration>,
     pub(crate) status: Option<Code>,
     pub(crate) sub_status: Option<Code>,
 }

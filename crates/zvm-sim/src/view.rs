@@ -102,7 +102,7 @@ impl<'a> View<'a> {
             .any(|entry| entry.listed_at.is_some() && entry.tag.starts_with(tag))
     }
 
-    /// The identifier of a VPG's newest listed checkpoint.
+    /// The identifier of a VPG's newest listed checkpoint. Without guest disks, as of when the journal was last looked at.
     pub fn latest_checkpoint(&self, vpg: &str) -> Option<u64> {
         let (index, _) = self.app.inventory.vpg_by_name(vpg)?;
         let journal = &self.world.vpgs.get(index)?.journal;

@@ -14,6 +14,7 @@ use crate::names;
 use crate::realm::Realm;
 use crate::record::Requests;
 use crate::scenario::Scenario;
+use crate::spread::millis;
 use crate::switches::{Switches, VpgRules};
 use crate::tasks::Tasks;
 
@@ -100,15 +101,21 @@ impl World {
             agenda: BinaryHeap::new(),
             planned: 0,
         };
-        world.plan_roll_offs(inventory, start);
+        for (state, vpg) in world.vpgs.iter_mut().zip(&inventory.vpgs) {
+            let own = world.switches.of_vpg(&vpg.name, &vpg.id);
+            if let Some(history) = own.history {
+                state.journal.set_history(millis(history), start);
+            }
+        }
+        world.plan_roll_offs(start);
         world
     }
 
     /// When the tags from before the start leave the journal.
-    fn plan_roll_offs(&mut self, inventory: &Inventory, now: i64) {
+    fn plan_roll_offs(&mut self, now: i64) {
         let mut due = Vec::new();
-        for (index, (state, vpg)) in self.vpgs.iter().zip(&inventory.vpgs).enumerate() {
-            let leave = |row: Row<'_>| (row.at + vpg.history_ms + 1, index);
+        for (index, state) in self.vpgs.iter().enumerate() {
+            let leave = |row: Row<'_>| (state.journal.leaves(row.at), index);
             due.extend(state.journal.tagged(now).map(leave));
         }
         for (at, vpg) in due {

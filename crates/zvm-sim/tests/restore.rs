@@ -681,9 +681,7 @@ async fn a_restart_forgets_sessions() {
 
 #[tokio::test]
 async fn a_session_keeps_its_view_while_the_journal_moves_on() {
-    let mut scenario = Scenario::fast();
-    scenario.vpg_mut("jp-ubuntu").unwrap().history = Duration::from_millis(600);
-    let zvm = start(scenario).await;
+    let zvm = fast().await;
     let before = std::fs::read(zvm.sim.guest_path("jp-ubuntu", "/etc/hostname").unwrap()).unwrap();
     let session = mounted(&zvm).await;
     std::fs::write(
@@ -691,8 +689,12 @@ async fn a_session_keeps_its_view_while_the_journal_moves_on() {
         "other\n",
     )
     .unwrap();
+    zvm.sim.update(|switches| {
+        switches.vpg_mut("jp-ubuntu").history = Some(Duration::from_millis(1));
+    });
     zvm.wait(|world| world.journal("jp-ubuntu").is_empty())
         .await;
+    zvm.sim.checkpoint_now("jp-ubuntu").await.unwrap();
     assert_eq!(
         zvm.download(&session, &["partition#0 Ext4/etc/hostname"])
             .await,

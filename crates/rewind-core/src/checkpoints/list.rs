@@ -84,7 +84,10 @@ async fn tagged(
     };
     let mut rows: BTreeMap<Reverse<CheckpointId>, Checkpoint> = BTreeMap::new();
     for window in Backwards::new(since.max(earliest), to, DAY) {
-        let day = zvm.checkpoints(vpg.id(), window).await?;
+        let day = zvm
+            .checkpoints(vpg.id(), window)
+            .await
+            .map_err(|error| vpg.failed(error))?;
         rows.extend(
             day.into_iter()
                 .filter(|row| row.time >= since && tag_of(row).is_some())
@@ -104,7 +107,8 @@ pub(super) async fn earliest(zvm: &Zvm, vpg: &FoundVpg) -> Result<Option<Timesta
         Some(earliest) => Some(earliest.time),
         None => zvm
             .journal_stats(vpg.id())
-            .await?
+            .await
+            .map_err(|error| vpg.failed(error))?
             .earliest
             .map(|earliest| earliest.time),
     })

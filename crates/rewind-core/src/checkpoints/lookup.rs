@@ -108,7 +108,7 @@ pub(crate) async fn choose(
     };
     let listed = try_join_all(vpgs.into_iter().map(|vpg| async move {
         let checkpoint = match wanted {
-            Wanted::Id(id) => by_id(zvm, vpg.id(), *id).await?,
+            Wanted::Id(id) => by_id(zvm, vpg, *id).await?,
             Wanted::Tag(tag) => by_tag(zvm, vpg, tag).await?,
         };
         Ok::<_, Error>(checkpoint.map(|checkpoint| Chosen {
@@ -169,8 +169,10 @@ fn narrowed<'a>(found: &'a Found, vpg: Option<&str>) -> Result<Vec<&'a FoundVpg>
         })
 }
 
-async fn by_id(zvm: &Zvm, vpg: &str, id: CheckpointId) -> Result<Option<Checkpoint>, Error> {
-    let mut search = match Search::new(id, &zvm.journal_stats(vpg).await?) {
+async fn by_id(zvm: &Zvm, vpg: &FoundVpg, id: CheckpointId) -> Result<Option<Checkpoint>, Error> {
+    let failed = |error| vpg.failed(error);
+    let stats = zvm.journal_stats(vpg.id()).await.map_err(failed)?;
+    let mut search = match Search::new(id, &stats) {
         Ok(search) => search,
         Err(Step::Found(checkpoint)) => return Ok(Some(checkpoint)),
         Err(_) => return Ok(None),
@@ -179,7 +181,8 @@ async fn by_id(zvm: &Zvm, vpg: &str, id: CheckpointId) -> Result<Option<Checkpoi
         let Step::Ask(window) = search.next() else {
             return Ok(None);
         };
-        match search.learn(window, &zvm.checkpoints(vpg, window).await?) {
+        let rows = zvm.checkpoints(vpg.id(), window).await.map_err(failed)?;
+        match search.learn(window, &rows) {
             Some(Step::Found(checkpoint)) => return Ok(Some(checkpoint)),
             Some(_) => return Ok(None),
             None => {}
@@ -189,7 +192,7 @@ async fn by_id(zvm: &Zvm, vpg: &str, id: CheckpointId) -> Result<Option<Checkpoi
 
 async fn by_tag(zvm: &Zvm, vpg: &FoundVpg, wanted: &str) -> Result<Option<Checkpoint>, Error> {
     match tag::parse(wanted).at() {
-        Some(at) => our_tag(zvm, vpg.id(), wanted, at).await,
+        Some(at) => our_tag(zvm, vpg, wanted, at).await,
         None => other_tag(zvm, vpg, wanted).await,
     }
 }
@@ -197,12 +200,16 @@ async fn by_tag(zvm: &Zvm, vpg: &FoundVpg, wanted: &str) -> Result<Option<Checkp
 /// The pin: the earliest checkpoint that carries the tag.
 async fn our_tag(
     zvm: &Zvm,
-    vpg: &str,
+    vpg: &FoundVpg,
     wanted: &str,
     at: Timestamp,
 ) -> Result<Option<Checkpoint>, Error> {
     for (before, after) in AROUND_TAG {
-        let rows = zvm.checkpoints(vpg, around(at, before, after)).await?;
+        let window = around(at, before, after);
+        let rows = zvm
+            .checkpoints(vpg.id(), window)
+            .await
+            .map_err(|error| vpg.failed(error))?;
         if let Some(pin) = rows.into_iter().find(|row| carries(row, wanted)) {
             return Ok(Some(pin));
         }
@@ -217,7 +224,10 @@ async fn other_tag(zvm: &Zvm, vpg: &FoundVpg, wanted: &str) -> Result<Option<Che
     };
     let to = later(zvm.server_time().await?, AHEAD);
     for window in Backwards::new(earliest, to, DAY) {
-        let rows = zvm.checkpoints(vpg.id(), window).await?;
+        let rows = zvm
+            .checkpoints(vpg.id(), window)
+            .await
+            .map_err(|error| vpg.failed(error))?;
         if let Some(row) = rows.into_iter().rfind(|row| carries(row, wanted)) {
             return Ok(Some(row));
         }

@@ -99,7 +99,7 @@ codes! {
         next "Read what the ZVM said, check that `zerto_url` is that of a ZVM 10.x, and try again once it is healthy.";
     CertificateRefused "certificate_refused" exit 5:
         "The ZVM's certificate was not accepted."
-        next "If the certificate was changed on purpose, put the new one in place (`ca_file`); if not, find out who answers at this address.";
+        next "If it was accepted before and nobody renewed it, find out first who answers at this address. Else save it as a PEM file (`openssl s_client -connect HOST:443 </dev/null | openssl x509`), compare its fingerprint with the one that the appliance shows, and name the file in `ca_file`.";
     Stopped "stopped" exit 3:
         "Changes are stopped by a person."
         next "Wait until the person who stopped them lifts it.";

@@ -22,7 +22,7 @@ impl From<zvm_client::Error> for Error {
             Zvm::Unknown { .. } | Zvm::Deadline { unknown: true, .. } => mapped
                 .with_next("Look on the ZVM whether it happened before you try again."),
             Zvm::LoginBlocked(zvm_client::LoginBlocked { retry_after: Some(_), .. }) => mapped
-                .with_next("Try again in a moment: nothing was refused."),
+                .with_next("Try again in a moment: this login was not sent."),
             Zvm::ForeignHost { .. } => mapped
                 .with_next("Set `zerto_url` to the address that the ZVM itself uses, or find out why it sends downloads elsewhere."),
             _ => mapped,

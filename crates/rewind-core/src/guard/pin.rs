@@ -4,8 +4,15 @@
 //! appears (measured on a 10.x ZVM). So inserts into a VPG go one after another, and one counts when its tag is listed.
 use super::stage::{Stage, Stages};
 use crate::{
-    Error, ErrorCode, checkpoints::around, clock::ZvmClock, config::GuardSettings,
-    protection::FoundVpg, tag::Tag, text,
+    Error, ErrorCode,
+    checkpoints::around,
+    clock::ZvmClock,
+    config::GuardSettings,
+    protection::FoundVpg,
+    rewind::Core,
+    state::{InsertId, InsertOutcome},
+    tag::{self, Tag},
+    text,
 };
 use jiff::Timestamp;
 use std::time::Duration;
@@ -22,8 +29,8 @@ const LATER: Duration = Duration::from_secs(15);
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The window before the insert: as narrow as whole seconds allow, and now and then wide, because the clock behind the
 /// checkpoints' times may not be the one that the ZVM tells.
-const NARROW: Duration = Duration::from_secs(5);
-const WIDE: Duration = Duration::from_secs(5 * 60);
+pub(super) const NARROW: Duration = Duration::from_secs(5);
+pub(super) const WIDE: Duration = Duration::from_secs(5 * 60);
 const WIDE_EVERY: u32 = 10;
 /// While the task runs the journal is looked at every so often: a task that hangs decides nothing.
 const JOURNAL_EVERY: u32 = 4;
@@ -34,6 +41,7 @@ pub(super) const AHEAD: Duration = Duration::from_secs(10 * 60);
 
 /// What inserts one tag into one VPG.
 pub(super) struct Pinning<'a> {
+    pub core: &'a Core,
     pub zvm: &'a Zvm,
     pub vpg: &'a FoundVpg,
     pub tag: &'a Tag,
@@ -57,23 +65,37 @@ enum Look {
     TaskFailed(String),
 }
 
+/// An insert that the ZVM has, or may have, taken.
+struct Sent {
+    id: InsertId,
+    /// The task to follow; None where the answer was lost and only the journal can tell.
+    task: Option<String>,
+}
+
 impl Pinning<'_> {
     /// Inserts until the tag is listed. The caller holds the VPG's lock.
     pub async fn insert_until_listed(&self) -> Result<Pinned, Error> {
+        self.let_interrupted_be_listed().await?;
         let began = self.clock.now();
         for attempt in 1..=self.settings.attempts.max(1) {
             let until = self
                 .deadline
                 .min(Instant::now() + self.settings.listed_timeout);
-            let task = self.insert(attempt).await?;
-            match self.look_until(began, until, task).await? {
+            let sent = self.insert(attempt).await?;
+            let certain = sent.task.is_some();
+            let look = self.look_until(began, until, sent.task).await;
+            match look.map_err(|error| self.not_known_to_be_listed(certain, error))? {
                 Look::Listed(checkpoint) => {
+                    self.settle(sent.id, InsertOutcome::Listed).await;
                     return Ok(Pinned {
                         checkpoint,
                         inserts: attempt,
                     });
                 }
-                Look::TaskFailed(reason) => return Err(self.refused(&reason)),
+                Look::TaskFailed(reason) => {
+                    self.settle(sent.id, InsertOutcome::NotTaken).await;
+                    return Err(self.refused(&reason));
+                }
                 Look::NotListed if Instant::now() >= self.deadline => break,
                 Look::NotListed => {
                     tracing::warn!(vpg = %self.vpg.name(), attempt, "the inserted tag was not listed")
@@ -89,9 +111,17 @@ impl Pinning<'_> {
         ))
     }
 
-    /// The task to follow; None where the answer was lost and only the journal can tell.
-    async fn insert(&self, attempt: u32) -> Result<Option<String>, Error> {
+    async fn insert(&self, attempt: u32) -> Result<Sent, Error> {
         self.stages.enter(Stage::Inserting { attempt });
+        let (zvm, vpg, tag) = (
+            self.core.config.zvm(),
+            self.vpg.id().to_owned(),
+            self.tag.to_string(),
+        );
+        let id = self
+            .core
+            .with_state(move |state| state.insert_sending(&zvm, &vpg, &tag))
+            .await?;
         let result = self
             .zvm
             .insert_checkpoint(self.vpg.id(), &self.tag.to_string())
@@ -105,19 +135,31 @@ impl Pinning<'_> {
                 tracing::warn!(vpg = %self.vpg.name(), %error, "the answer to an insert was lost; looking at the journal");
                 None
             }
-            Err(
-                zvm_client::Error::Refused { message, .. }
-                | zvm_client::Error::NotFound { message, .. },
-            ) => {
-                return Err(self.refused(&message));
+            Err(error) => {
+                self.settle(id, InsertOutcome::NotTaken).await;
+                return Err(match error {
+                    zvm_client::Error::Refused { message, .. }
+                    | zvm_client::Error::NotFound { message, .. } => self.refused(&message),
+                    error => self.vpg.failed(error),
+                });
             }
-            Err(error) => return Err(error.into()),
         };
         self.stages.enter(Stage::Waiting {
             attempt,
             since: Instant::now(),
         });
-        Ok(task)
+        Ok(Sent { id, task })
+    }
+
+    /// Only the next guard would wait for nothing where this can't be remembered.
+    pub(super) async fn settle(&self, insert: InsertId, outcome: InsertOutcome) {
+        if let Err(error) = self
+            .core
+            .with_state(move |state| state.insert_settled(insert, outcome))
+            .await
+        {
+            tracing::warn!(%error, "what became of an insert can't be remembered");
+        }
     }
 
     /// Follows the task, and then the journal, until the tag is listed or the time is up. An error where the journal could
@@ -127,7 +169,7 @@ impl Pinning<'_> {
         began: Timestamp,
         until: Instant,
         mut task: Option<String>,
-    ) -> Result<Look, Error> {
+    ) -> Result<Look, zvm_client::Error> {
         let started = Instant::now();
         let (mut looks, mut unknown) = (0, 0);
         let mut failed = None;
@@ -152,7 +194,7 @@ impl Pinning<'_> {
                             task = None;
                         }
                     }
-                    Err(error) if will_stay(&error) => return Err(error.into()),
+                    Err(error) if will_stay(&error) => return Err(error),
                     Err(error) => tracing::debug!(%error, "the task can't be asked for"),
                 }
             }
@@ -160,22 +202,24 @@ impl Pinning<'_> {
                 continue;
             }
             let wide = last || failed.is_some() || looks % WIDE_EVERY == 0;
-            match self.listed(began, if wide { WIDE } else { NARROW }).await {
+            let margin = if wide { WIDE } else { NARROW };
+            match self.listed(&self.tag.to_string(), began, margin).await {
                 Ok(Some(checkpoint)) => return Ok(Look::Listed(checkpoint)),
                 Ok(None) => match failed {
                     Some(reason) => return Ok(Look::TaskFailed(reason)),
                     None if last => return Ok(Look::NotListed),
                     None => {}
                 },
-                Err(error) if last || will_stay(&error) => return Err(error.into()),
+                Err(error) if last || will_stay(&error) => return Err(error),
                 Err(error) => tracing::debug!(%error, "the journal can't be read"),
             }
         }
     }
 
     /// The earliest checkpoint since the insert that carries the tag.
-    async fn listed(
+    pub(super) async fn listed(
         &self,
+        tag: &str,
         began: Timestamp,
         margin: Duration,
     ) -> Result<Option<Checkpoint>, zvm_client::Error> {
@@ -188,13 +232,25 @@ impl Pinning<'_> {
         Ok(rows.into_iter().find(|row| {
             row.tag
                 .as_deref()
-                .is_some_and(|listed| self.tag.same_as(listed))
+                .is_some_and(|listed| tag::same(tag, listed))
         }))
     }
 
     /// A look is given time of its own, so that the last one, at the deadline, still happens.
     fn quick(&self) -> Zvm {
         self.zvm.by((Instant::now() + LOOK_TIMEOUT).into_std())
+    }
+
+    /// The ZVM stopped answering, or answers with errors, between the insert and the listing.
+    fn not_known_to_be_listed(&self, certain: bool, error: zvm_client::Error) -> Error {
+        let inserted = if certain { "was" } else { "may have been" };
+        let mut error = self.vpg.failed(error);
+        error.message = format!(
+            "the tag {inserted} inserted into VPG {}, and whether it is listed is not known: {}",
+            self.vpg.name(),
+            error.message
+        );
+        error
     }
 
     fn refused(&self, reason: &str) -> Error {
@@ -212,7 +268,7 @@ impl Pinning<'_> {
     }
 }
 
-fn next_look(started: Instant, looks: u32) -> Instant {
+pub(super) fn next_look(started: Instant, looks: u32) -> Instant {
     if looks == 0 {
         return started + FIRST_LOOK;
     }
@@ -225,7 +281,7 @@ fn next_look(started: Instant, looks: u32) -> Instant {
 }
 
 /// Whether asking again can't help.
-fn will_stay(error: &zvm_client::Error) -> bool {
+pub(super) fn will_stay(error: &zvm_client::Error) -> bool {
     use zvm_client::Error as E;
     matches!(
         error,

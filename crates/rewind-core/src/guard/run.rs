@@ -11,6 +11,7 @@ use crate::{
     checkpoints::{as_shown, expected_until, shown_tag},
     clock::ZvmClock,
     protection::{self, Found, FoundVpg},
+    recovery::clean_up_beside,
     rewind::Core,
     state::{self, GuardRecord, PinRecord},
     tag::Tag,
@@ -129,7 +130,9 @@ impl<'a> Guarding<'a> {
             let messages: Vec<_> = parts.iter().map(|part| part.stages.message()).collect();
             messages.join("; ")
         };
-        let all = async { Ok(join_all(parts.iter().map(|part| guard.pin(part))).await) };
+        let all = clean_up_beside(self.core, async {
+            Ok(join_all(parts.iter().map(|part| guard.pin(part))).await)
+        });
         let result = match self.watch.during(pinning, all).await {
             Ok(results) => all_or_failed(found, &parts, &tag, results),
             Err(cancelled) => Err(cancelled.with_done(done(&parts, &tag))),
@@ -194,6 +197,7 @@ impl Guard<'_> {
             )
         })??;
         let pinning = Pinning {
+            core: self.of.core,
             zvm: &self.of.zvm,
             vpg,
             tag: self.tag,
@@ -289,9 +293,26 @@ fn all_or_failed(
         found.name(),
         reasons.join("; ")
     );
+    let done = done(parts, tag);
+    let next = next(first, &done);
     Err(Error::new(first.code, message)
-        .with_next(first.next.clone())
-        .with_done(done(parts, tag)))
+        .with_next(next)
+        .with_done(done))
+}
+
+/// What to do after a failed guard: whatever it is, not the change. The advice for a call that failed knows nothing of the others.
+fn next(first: &Error, done: &[Done]) -> String {
+    let inserted = |done: &Done| matches!(done, Done::InsertedNotListed { .. });
+    if first.code == ErrorCode::ZvmUnreachable && done.iter().any(inserted) {
+        return "Don't make the change: tags were inserted and are not known to be listed. Check the network and the ZVM, then guard \
+                again; a tag that is listed later does no harm."
+            .to_owned();
+    }
+    let mut next = first.next.clone();
+    if !next.contains("Don't make the change") {
+        next.push_str(" Don't make the change meanwhile.");
+    }
+    next
 }
 
 fn pin_record(part: &Part<'_>) -> Option<PinRecord> {

@@ -10,6 +10,10 @@ pub enum Stage {
     Queued {
         place: usize,
     },
+    /// What an interrupted guard inserted is on its way to the journal.
+    Behind {
+        until: Instant,
+    },
     Inserting {
         attempt: u32,
     },
@@ -76,6 +80,10 @@ impl Stages {
             Stage::Queued { place } => {
                 format!("waiting for another guard to finish, number {place} in line")
             }
+            Stage::Behind { until } => format!(
+                "waiting for the tag of an earlier, interrupted guard to be listed, {} s at most",
+                until.duration_since(Instant::now()).as_secs() + 1
+            ),
             Stage::Inserting { attempt } => format!("inserting the tag{}", again(attempt)),
             Stage::Waiting { attempt, since } => {
                 format!(

@@ -9,7 +9,7 @@ use crate::{
     tag::{AGENT_MAX_LEN, Tag, TagError, TagFields},
     text,
 };
-use futures::future::try_join_all;
+use futures::{TryFutureExt, future::try_join_all};
 use jiff::Timestamp;
 use std::time::Duration;
 use zvm_client::Zvm;
@@ -92,12 +92,10 @@ pub(super) async fn choose(
     let clock = ZvmClock::read(zvm).await?;
     let mut tag = intent.tag(&found.vm, clock.at())?;
     let window = around(clock.at(), BEFORE, AHEAD);
-    let journals = try_join_all(
-        found
-            .vpgs
-            .iter()
-            .map(|vpg| zvm.checkpoints(vpg.id(), window)),
-    )
+    let journals = try_join_all(found.vpgs.iter().map(|vpg| {
+        zvm.checkpoints(vpg.id(), window)
+            .map_err(|error| vpg.failed(error))
+    }))
     .await?;
     let listed: Vec<&str> = journals
         .iter()

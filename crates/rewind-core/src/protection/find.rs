@@ -46,6 +46,13 @@ impl FoundVpg {
     pub fn id(&self) -> &str {
         &self.vpg.identifier
     }
+
+    /// A failed call about this VPG, which the client knows by its identifier and people by its name.
+    pub fn failed(&self, error: zvm_client::Error) -> Error {
+        let mut error = Error::from(error);
+        error.message = error.message.replace(self.id(), &self.name());
+        error
+    }
 }
 
 impl Found {

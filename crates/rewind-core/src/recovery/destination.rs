@@ -1,11 +1,13 @@
 //! Where a recovered file or folder lands: never over something, and over MCP never outside of the recovery folder.
-use super::Destination;
+use super::{
+    Destination,
+    folders::{make_folders, remove_stale, rename_noreplace, sync_folder},
+};
 use crate::{Error, ErrorCode, text};
 use std::{
     ffi::OsStr,
     fs, io,
     path::{Component, Path, PathBuf},
-    time::Duration,
 };
 
 const COMPONENT_MAX_BYTES: usize = 200;
@@ -15,8 +17,21 @@ const COMPONENTS_MAX: usize = 32;
 pub(crate) struct Source<'a> {
     pub vm: &'a str,
     pub checkpoint: u64,
+    /// The folders in the guest that lead to it, outermost first.
+    pub folders: &'a [String],
     /// The name of the file or folder in the guest.
     pub name: &'a str,
+}
+
+impl Source<'_> {
+    /// A folder of its own for each of a checkpoint's folders: files of one name don't meet.
+    fn folder(&self, recover_dir: &Path) -> PathBuf {
+        let checkpoint = recover_dir
+            .join(component(self.vm))
+            .join(self.checkpoint.to_string());
+        let folders = self.folders.iter().map(|name| local_name(name));
+        folders.fold(checkpoint, |path, name| path.join(name))
+    }
 }
 
 /// A place that is free.
@@ -47,12 +62,7 @@ impl Target {
                     .map_err(|error| unusable(recover_dir, &error))?;
                 let (folder, name) =
                     match inside.as_deref().filter(|inside| !inside.trim().is_empty()) {
-                        None => (
-                            recover_dir
-                                .join(component(source.vm))
-                                .join(source.checkpoint.to_string()),
-                            name,
-                        ),
+                        None => (source.folder(&recover_dir), name),
                         Some(inside) => inside_of(&recover_dir, inside, name)?,
                     };
                 Self {
@@ -349,112 +359,6 @@ fn component(name: &str) -> String {
     }
 }
 
-/// What begins the names of files and folders that are not complete yet.
-pub(crate) const TEMPORARY: &str = ".zerto-rewind-";
-/// No download that still runs leaves its file untouched for so long.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Removes what a crash left of earlier recoveries.
-fn remove_stale(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
-        let touched = entry.metadata().and_then(|metadata| metadata.modified());
-        let is_stale = touched.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE));
-        if is_ours && is_stale {
-            let path = entry.path();
-            // What can't be removed stays; it is in nobody's way.
-            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
-        }
-    }
-}
-
-fn make_folders(folder: &Path, created: &mut Vec<PathBuf>) -> io::Result<()> {
-    let missing: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|path| !path.exists())
-        .collect();
-    for path in missing.into_iter().rev() {
-        match private_folder(path) {
-            Ok(()) => created.push(path.to_owned()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    if folder.is_dir() {
-        Ok(())
-    } else {
-        Err(io::Error::from(io::ErrorKind::NotADirectory))
-    }
-}
-
-/// Makes one folder that only this user can look into.
-pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// Takes a folder of ours from others' sight.
-#[cfg(unix)]
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))
-}
-
-#[cfg(not(unix))]
-pub(crate) fn make_private(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
-fn rename_noreplace(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems can't promise it.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => rename_if_free(from, to),
-        result => Ok(result?),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn rename_noreplace(from: &Path, to: &Path) -> io::Result<()> {
-    rename_if_free(from, to)
-}
-
-/// A folder that appears in between is replaced only where it is empty.
-fn rename_if_free(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(to) {
-        Ok(_) => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
-        Err(error) => Err(error),
-    }
-}
-
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    fs::File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Bytes that can still be written in this folder, where that can be told.
-#[cfg(unix)]
-pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(folder).ok()?;
-    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
-}
-
-#[cfg(not(unix))]
-pub(crate) fn free_bytes(_: &Path) -> Option<u64> {
-    None
-}
-
 fn shown(path: &Path) -> String {
     text::display(&path.as_os_str().to_string_lossy(), 4096)
 }
@@ -488,263 +392,4 @@ pub(crate) fn unusable(path: &Path, error: &io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SOURCE: Source<'static> = Source {
-        vm: "app01",
-        checkpoint: 7,
-        name: "hosts",
-    };
-
-    fn inside(root: &Path, destination: Option<&str>) -> Result<PathBuf, Error> {
-        let target = Target::new(
-            &Destination::InRecoverDir(destination.map(str::to_owned)),
-            root,
-            &SOURCE,
-        )?;
-        Ok(target.path().strip_prefix(root).unwrap().to_owned())
-    }
-
-    #[test]
-    fn the_default_names_vm_and_checkpoint() {
-        let root = tempfile::tempdir().unwrap();
-        assert_eq!(
-            inside(root.path(), None).unwrap(),
-            Path::new("app01/7/hosts")
-        );
-        let odd = Source {
-            vm: "../a/b\u{202E}:c ",
-            ..SOURCE
-        };
-        let target = Target::new(&Destination::InRecoverDir(None), root.path(), &odd).unwrap();
-        assert_eq!(target.path(), root.path().join("_a_b_c/7/hosts"));
-    }
-
-    #[test]
-    fn a_destination_is_a_folder_or_a_new_name() {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("there")).unwrap();
-        for (destination, path) in [
-            ("new/", "new/hosts"),
-            ("there", "there/hosts"),
-            ("a/b", "a/b"),
-            ("a//ü b", "a/ü b"),
-            (" ", "app01/7/hosts"),
-        ] {
-            assert_eq!(
-                inside(root.path(), Some(destination)).unwrap(),
-                Path::new(path),
-                "{destination}"
-            );
-        }
-    }
-
-    #[test]
-    fn nothing_leads_out_of_the_recovery_folder() {
-        let root = tempfile::tempdir().unwrap();
-        for destination in [
-            "..",
-            "../x",
-            "a/../../x",
-            "/etc/x",
-            "C:x",
-            "a\\..\\b",
-            "./x",
-            "a\nb",
-        ] {
-            let error = inside(root.path(), Some(destination)).unwrap_err();
-            assert_eq!(error.code, ErrorCode::InvalidArgument, "{destination}");
-        }
-        let long = "x".repeat(300);
-        assert!(inside(root.path(), Some(&long)).is_err());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_that_leads_out_is_refused() {
-        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::os::unix::fs::symlink(other.path(), root.path().join("out")).unwrap();
-        fs::create_dir(root.path().join("real")).unwrap();
-        std::os::unix::fs::symlink(root.path().join("real"), root.path().join("in")).unwrap();
-        std::os::unix::fs::symlink("nowhere", root.path().join("broken")).unwrap();
-        for destination in ["out/x", "out/", "out/a/b", "broken/x"] {
-            let error = inside(root.path(), Some(destination)).unwrap_err();
-            assert_eq!(error.code, ErrorCode::DestinationUnusable, "{destination}");
-        }
-        assert!(inside(root.path(), Some("in/x")).is_ok());
-        assert_eq!(
-            inside(root.path(), Some("broken")).unwrap_err().code,
-            ErrorCode::DestinationExists
-        );
-    }
-
-    #[test]
-    fn what_exists_is_never_replaced() {
-        let root = tempfile::tempdir().unwrap();
-        let target = |name: &str| {
-            Target::new(
-                &Destination::Folder(root.path().to_owned()),
-                root.path(),
-                &Source { name, ..SOURCE },
-            )
-        };
-        fs::write(root.path().join("hosts"), "mine").unwrap();
-        assert_eq!(
-            target("hosts").unwrap_err().code,
-            ErrorCode::DestinationExists
-        );
-
-        // Somebody is quicker.
-        let mut place = target("late").unwrap().prepare().unwrap();
-        let file = tempfile::NamedTempFile::new_in(place.folder()).unwrap();
-        fs::write(root.path().join("late"), "mine").unwrap();
-        assert_eq!(
-            place.keep_file(file).unwrap_err().code,
-            ErrorCode::DestinationExists
-        );
-        assert_eq!(
-            fs::read_to_string(root.path().join("late")).unwrap(),
-            "mine"
-        );
-
-        let mut place = target("folder").unwrap().prepare().unwrap();
-        let folder = tempfile::tempdir_in(place.folder()).unwrap();
-        fs::create_dir(root.path().join("folder")).unwrap();
-        assert_eq!(
-            place.keep_folder(folder).unwrap_err().code,
-            ErrorCode::DestinationExists
-        );
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
-    }
-
-    #[test]
-    fn folders_that_were_made_for_nothing_go_again() {
-        let root = tempfile::tempdir().unwrap();
-        let recover_dir = root.path().join("recovered/here");
-        let place = || {
-            Target::new(&Destination::InRecoverDir(None), &recover_dir, &SOURCE)
-                .unwrap()
-                .prepare()
-                .unwrap()
-        };
-        drop(place());
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
-        let mut kept = place();
-        let path = kept
-            .keep_file(tempfile::NamedTempFile::new_in(kept.folder()).unwrap())
-            .unwrap();
-        drop(kept);
-        assert!(path.is_file());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn what_is_made_is_private() {
-        use std::os::unix::fs::PermissionsExt;
-        let root = tempfile::tempdir().unwrap();
-        let mut place = Target::new(&Destination::InRecoverDir(None), root.path(), &SOURCE)
-            .unwrap()
-            .prepare()
-            .unwrap();
-        let path = place
-            .keep_file(tempfile::NamedTempFile::new_in(place.folder()).unwrap())
-            .unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&path), 0o600);
-        assert_eq!(mode(place.folder()), 0o700);
-    }
-
-    #[test]
-    fn what_a_crash_left_behind_is_removed_after_a_day() {
-        let root = tempfile::tempdir().unwrap();
-        let old = std::time::SystemTime::now() - 2 * STALE;
-        for (name, age) in [
-            (".zerto-rewind-old", Some(old)),
-            (".zerto-rewind-new", None),
-            ("old", Some(old)),
-        ] {
-            let file = fs::File::create(root.path().join(name)).unwrap();
-            if let Some(at) = age {
-                file.set_modified(at).unwrap();
-            }
-        }
-        Target::new(
-            &Destination::Folder(root.path().to_owned()),
-            root.path(),
-            &SOURCE,
-        )
-        .unwrap()
-        .prepare()
-        .unwrap();
-        let mut left: Vec<_> = fs::read_dir(root.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        left.sort();
-        assert_eq!(left, [".zerto-rewind-new", "old"]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_folder_that_can_not_be_is_unusable() {
-        let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("file"), "").unwrap();
-        std::os::unix::fs::symlink("nowhere", root.path().join("broken")).unwrap();
-        for name in ["file", "file/below", "broken", "broken/below"] {
-            let folder = Destination::Folder(root.path().join(name));
-            let error = Target::new(&folder, root.path(), &SOURCE).unwrap_err();
-            assert_eq!(error.code, ErrorCode::DestinationUnusable, "{name}");
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_folder_that_can_not_be_written_to_is_unusable() {
-        use std::os::unix::fs::PermissionsExt;
-        if rustix::process::getuid().is_root() {
-            eprintln!("skipped: root may write everywhere");
-            return;
-        }
-        let root = tempfile::tempdir().unwrap();
-        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o500)).unwrap();
-        for name in ["", "new/below"] {
-            let folder = Destination::Folder(root.path().join(name));
-            let error = Target::new(&folder, root.path(), &SOURCE).unwrap_err();
-            assert_eq!(error.code, ErrorCode::DestinationUnusable, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_tilde_is_not_expanded_and_says_so() {
-        let root = tempfile::tempdir().unwrap();
-        for name in ["~", "~/back", "~justin/back"] {
-            let folder = Destination::Folder(name.into());
-            let error = Target::new(&folder, root.path(), &SOURCE).unwrap_err();
-            assert_eq!(error.code, ErrorCode::InvalidArgument, "{name}");
-            assert!(error.message.contains('~'), "{}", error.message);
-            let error = inside(root.path(), Some(name)).unwrap_err();
-            assert!(error.message.contains('~'), "{}", error.message);
-        }
-        assert!(inside(root.path(), Some("a/~")).is_ok());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_folder_is_shown_whole() {
-        let root = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(root.path()).unwrap();
-        fs::create_dir_all(root.join("a/b")).unwrap();
-        std::os::unix::fs::symlink(root.join("a/b"), root.join("link")).unwrap();
-        for (folder, shown) in [
-            ("a/b/..", "a/hosts"),
-            ("a/./b/../../new/../c", "c/hosts"),
-            ("link/..", "a/hosts"),
-            ("link", "link/hosts"),
-        ] {
-            let folder = Destination::Folder(root.join(folder));
-            let target = Target::new(&folder, &root, &SOURCE).unwrap();
-            assert_eq!(target.path(), root.join(shown));
-        }
-    }
-}
+mod tests;

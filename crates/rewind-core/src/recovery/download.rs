@@ -2,8 +2,9 @@
 use super::{
     RecoveredFile,
     contents::Contents,
-    destination::{Place, TEMPORARY, free_bytes, make_private, unusable},
+    destination::{Place, unusable},
     fetch::{Fetched, fetch, incomplete, temporary},
+    folders::{TEMPORARY, free_bytes, make_private},
     resolve::name_of,
     unpack::{self, Limits, Unpacked},
 };

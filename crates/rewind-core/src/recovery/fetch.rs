@@ -1,5 +1,5 @@
 //! Streams a download to a temporary file in the destination's folder, hashing on the way.
-use super::destination::{TEMPORARY, unusable};
+use super::{destination::unusable, folders::TEMPORARY};
 use crate::{Error, ErrorCode};
 use sha2::{Digest, Sha256};
 use std::{

@@ -1,9 +1,14 @@
 //! FLR sessions that a process of ours left behind, and those that stand in the way. What is not ours is never touched.
-use super::session::{busy_with, closed, is_of, unmount_until_gone};
-use crate::{Error, clock::ZvmClock, rewind::Core, state::OpenSession};
+use super::session::{busy_with, closed, left, unmount_until_gone};
+use crate::{
+    Error,
+    clock::ZvmClock,
+    rewind::Core,
+    state::{FlrMount, OpenSession},
+};
 use jiff::{SignedDuration, Timestamp};
-use std::{sync::PoisonError, time::Duration};
-use tokio::time::{Instant, sleep};
+use std::{future::Future, time::Duration};
+use tokio::time::{Instant, sleep, timeout};
 use zvm_client::{FlrSession, FlrSessionId, FlrStatus};
 
 /// How long after it was asked for a mount may have begun.
@@ -11,11 +16,41 @@ const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 /// How far the clocks of this host and of the ZVM may drift within the life of a session.
 const DRIFT: SignedDuration = SignedDuration::from_mins(1);
 
+/// How long a command that is done waits for the clean-up beside it.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Does `work`, and beside it unmounts what processes of ours left behind: no call to the ZVM where there is nothing. Neither
+/// its failure nor its length is the work's: what it can't do within a moment after the work goes on in the background for as
+/// long as this process lives, and else is left to the next one.
+pub(crate) async fn clean_up_beside<T>(core: &Core, work: impl Future<Output = T>) -> T {
+    let cleaning = tokio::spawn({
+        let core = core.me.upgrade();
+        async move {
+            let Some(core) = core else { return };
+            // One clean-up at a time is enough.
+            let Ok(_alone) = core.cleaning.try_lock() else {
+                return;
+            };
+            if let Err(error) = clean_up(&core).await {
+                tracing::warn!(%error, "what was left behind can't be cleaned up now");
+            }
+        }
+    });
+    let result = work.await;
+    let _ = timeout(MOMENT, cleaning).await;
+    result
+}
+
 /// Unmounts what processes of ours left behind. The number of sessions that are gone now.
 pub(crate) async fn clean_up_orphans(core: &Core) -> Result<usize, Error> {
+    let _alone = core.cleaning.lock().await;
+    clean_up(core).await
+}
+
+async fn clean_up(core: &Core) -> Result<usize, Error> {
     let (mut gone, mut failure) = (0, None);
     for orphan in orphans(core).await? {
-        match clean_up(core, &orphan).await {
+        match clean_up_one(core, &orphan).await {
             Ok(true) => gone += 1,
             Ok(false) => {}
             Err(error) => failure = Some(error),
@@ -25,13 +60,8 @@ pub(crate) async fn clean_up_orphans(core: &Core) -> Result<usize, Error> {
 }
 
 async fn orphans(core: &Core) -> Result<Vec<OpenSession>, Error> {
-    let abandoned = core
-        .abandoned
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
     let mut open = open_sessions(core).await?;
-    open.retain(|session| !session.owner_lives || abandoned.contains(&session.id));
+    open.retain(OpenSession::is_orphan);
     Ok(open)
 }
 
@@ -43,7 +73,7 @@ pub(super) async fn open_sessions(core: &Core) -> Result<Vec<OpenSession>, Error
 }
 
 /// True: it was open, and is gone now.
-async fn clean_up(core: &Core, orphan: &OpenSession) -> Result<bool, Error> {
+async fn clean_up_one(core: &Core, orphan: &OpenSession) -> Result<bool, Error> {
     let id = match &orphan.session_identifier {
         Some(id) => Some(FlrSessionId(id.clone())),
         None => begun(core, orphan).await?,
@@ -55,15 +85,14 @@ async fn clean_up(core: &Core, orphan: &OpenSession) -> Result<bool, Error> {
     };
     if let Some(id) = id.filter(|_| was_open) {
         tracing::info!(session = %id, "unmounting an FLR session that was left behind");
-        if !unmount_until_gone(core, &id).await? {
+        if let Err(why) = unmount_until_gone(core, &id).await {
+            if orphan.left.as_ref() != Some(&why) {
+                left(core, orphan.id, &why).await;
+            }
             return Ok(false);
         }
     }
     closed(core, orphan.id).await;
-    core.abandoned
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .retain(|id| *id != orphan.id);
     Ok(was_open)
 }
 
@@ -74,46 +103,51 @@ fn may_still_begin(orphan: &OpenSession) -> bool {
 /// The session of a mount that was asked for and whose answer nobody read. It mounts the same, no process of ours has it, and
 /// it began when ours was asked for; anything less is not enough.
 async fn begun(core: &Core, orphan: &OpenSession) -> Result<Option<FlrSessionId>, Error> {
-    let Ok(checkpoint) = orphan.mount.checkpoint_id.parse() else {
-        return Ok(None);
-    };
     let clock = ZvmClock::read(&core.zvm).await?;
     let ahead = clock.at().duration_since(Timestamp::now());
     let asked = orphan.since.saturating_add(ahead).unwrap_or(orphan.since);
-    let known = open_sessions(core).await?;
-    let mount = &orphan.mount;
-    Ok(core
-        .zvm
-        .flr_sessions(&mount.vm_identifier)
-        .await?
+    let mut others = open_sessions(core).await?;
+    others.retain(|open| open.id != orphan.id);
+    let sessions = core.zvm.flr_sessions(&orphan.mount.vm_identifier).await?;
+    Ok(sessions
         .into_iter()
         .find(|session| {
             let after = session.mount_time.map(|time| time.duration_since(asked));
-            is_of(
-                session,
-                &mount.vm_identifier,
-                &mount.vpg_identifier,
-                checkpoint,
-            ) && owner_of(session, &known).is_none()
+            mounts(session, &orphan.mount)
+                && !others.iter().any(|open| claims(open, session))
                 && after.is_some_and(|after| after > -DRIFT && after < BEGINS_WITHIN)
         })
         .map(|session| session.id))
 }
 
-fn owner_of<'a>(session: &FlrSession, known: &'a [OpenSession]) -> Option<&'a OpenSession> {
-    known.iter().find(|open| {
-        open.session_identifier
-            .as_ref()
-            .is_some_and(|id| FlrSessionId(id.clone()).same_as(&session.id))
-    })
+/// Whether a session may be the one that a recovery of ours opened: by its identifier, or, while the ZVM's answer is on its way to a
+/// living process, by what it mounts.
+pub(super) fn claims(open: &OpenSession, session: &FlrSession) -> bool {
+    match &open.session_identifier {
+        Some(id) => FlrSessionId(id.clone()).same_as(&session.id),
+        None => !open.is_orphan() && mounts(session, &open.mount),
+    }
+}
+
+/// Whether the ZVM says that a session mounts exactly this.
+pub(super) fn mounts(session: &FlrSession, mount: &FlrMount) -> bool {
+    let is = |said: &Option<String>, id: &str| {
+        said.as_deref()
+            .is_some_and(|said| said.eq_ignore_ascii_case(id))
+    };
+    is(&session.vm_identifier, &mount.vm_identifier)
+        && is(&session.vpg_identifier, &mount.vpg_identifier)
+        && session
+            .checkpoint
+            .is_some_and(|id| id.to_string() == mount.checkpoint_id)
 }
 
 /// Whether a checkpoint of this VM may be mounted: no session is open on it, once those that were left behind are gone.
 pub(super) async fn make_way(core: &Core, vm_identifier: &str) -> Result<(), Error> {
+    let until = Instant::now() + core.patience.unmount;
     if let Err(error) = clean_up_orphans(core).await {
         tracing::warn!(%error, "what was left behind can't be cleaned up now");
     }
-    let until = Instant::now() + core.patience.unmount;
     loop {
         let sessions = core.zvm.flr_sessions(vm_identifier).await?;
         let staying = sessions
@@ -123,12 +157,19 @@ pub(super) async fn make_way(core: &Core, vm_identifier: &str) -> Result<(), Err
         match (staying, leaving) {
             (None, None) => return Ok(()),
             (Some(session), _) => {
-                let ours = owner_of(session, &open_sessions(core).await?).is_some();
-                return Err(if ours {
-                    busy_with(session, "and belongs to another recovery of this user")
-                        .with_next("Wait until that recovery has ended, then try again.")
-                } else {
-                    busy_with(session, "and is not ours")
+                let known = open_sessions(core).await?;
+                let ours = known.iter().find(|open| claims(open, session));
+                return Err(match ours {
+                    Some(OpenSession { left: Some(why), .. }) => {
+                        busy_with(
+                            session,
+                            &format!("was left behind by an earlier recovery of this user and can't be unmounted: {why}"),
+                        )
+                        .with_next("Put the reason right or unmount the session in the ZVM's own interface, then try again.")
+                    }
+                    Some(_) => busy_with(session, "and belongs to another recovery of this user")
+                        .with_next("Wait until that recovery has ended, then try again."),
+                    None => busy_with(session, "and is not ours"),
                 });
             }
             (None, Some(session)) if Instant::now() >= until => {

@@ -30,7 +30,10 @@ impl GuestPath {
             if !rest.starts_with(['\\', '/']) {
                 return invalid("is relative to a drive: write it as C:\\folder\\file");
             }
-            return Ok(Self::Windows(drive, components(rest, &['\\', '/'])?));
+            return Ok(Self::Windows(
+                drive.to_ascii_uppercase(),
+                components(rest, &['\\', '/'])?,
+            ));
         }
         if path.starts_with('\\') {
             return invalid("begins with a backslash: write it as C:\\folder\\file");
@@ -47,9 +50,26 @@ impl GuestPath {
 
     /// The name of the file or folder.
     pub fn name(&self) -> &str {
+        self.components().last().map_or("", String::as_str)
+    }
+
+    /// The folders that lead to it, outermost first: a drive is one, too.
+    pub fn folders(&self) -> Vec<String> {
+        let drive = match self {
+            Self::Windows(drive, _) => Some(drive.to_string()),
+            _ => None,
+        };
+        let folders = self
+            .components()
+            .split_last()
+            .map_or(&[][..], |(_, all)| all);
+        drive.into_iter().chain(folders.iter().cloned()).collect()
+    }
+
+    fn components(&self) -> &[String] {
         let (Self::Posix(components) | Self::Windows(_, components) | Self::Partition(components)) =
             self;
-        components.last().map_or("", String::as_str)
+        components
     }
 }
 
@@ -131,7 +151,7 @@ mod tests {
                 "C:\\Users\\x y\\f.txt",
                 GuestPath::Windows('C', names(&["Users", "x y", "f.txt"])),
             ),
-            ("d:/data/f", GuestPath::Windows('d', names(&["data", "f"]))),
+            ("d:/data/f", GuestPath::Windows('D', names(&["data", "f"]))),
             (
                 "partition#0 Ext4/etc/hosts",
                 GuestPath::Partition(names(&["partition#0 Ext4", "etc", "hosts"])),

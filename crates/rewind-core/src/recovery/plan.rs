@@ -42,7 +42,9 @@ pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planne
     let found = protection::find(&core.zvm, &request.vm).await?;
     let vpg = request.vpg.as_deref().filter(|vpg| !vpg.trim().is_empty());
     let chosen = checkpoints::choose(&core.zvm, &found, &wanted, vpg).await?;
+    let folders = path.folders();
     let source = Source {
+        folders: &folders,
         vm: &found.vm,
         checkpoint: chosen.checkpoint.id.0,
         name: path.name(),

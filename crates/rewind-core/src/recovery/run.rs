@@ -1,6 +1,6 @@
 //! The steps of a recovery, once a human has confirmed.
 use super::{
-    RecoverRequest, Recovery, Timing,
+    RecoverRequest, Recovery, StillOpen, Timing,
     contents::Contents,
     destination::Place,
     download::{Downloading, Recovered},
@@ -72,26 +72,20 @@ pub(crate) async fn recover(
     let closed = if cancelled {
         timeout(CLOSE_AFTER_CANCEL, session.close())
             .await
-            .unwrap_or(false)
+            .unwrap_or_else(|_| still_unmounting())
     } else {
         let unmounting = || "unmounting the checkpoint".to_owned();
         // A cancellation from here on comes too late to change anything but the waiting.
         watch
             .during(unmounting, async { Ok(session.close().await) })
             .await
-            .unwrap_or(false)
+            .unwrap_or_else(|_| still_unmounting())
     };
     timing.unmount = began.elapsed().as_secs_f64();
     timing.total = watch.seconds();
 
-    let (item, mut recovered) =
-        result.map_err(|error| about(error, &planned.plan).with_done(session.done(closed)))?;
-    if !closed {
-        recovered.notes.push(
-            "The FLR session is not unmounted yet; it is unmounted before the next recovery or at the next start."
-                .to_owned(),
-        );
-    }
+    let (item, recovered) =
+        result.map_err(|error| about(error, &planned.plan).with_done(session.done(&closed)))?;
     Ok(Recovery {
         vm: planned.plan.vm,
         vpg: planned.plan.vpg,
@@ -105,6 +99,7 @@ pub(crate) async fn recover(
         files: recovered.files,
         skipped: recovered.skipped,
         notes: recovered.notes,
+        still_open: closed.err().map(|why| still_open(&session, why)),
         timing,
     })
 }
@@ -130,6 +125,21 @@ fn about(mut error: Error, plan: &RecoveryPlan) -> Error {
         _ => {}
     }
     error
+}
+
+/// Nobody waits for it any longer; it goes on in the background.
+fn still_unmounting() -> Result<(), String> {
+    Err("it was still being unmounted when nobody waited for it any more".to_owned())
+}
+
+fn still_open(session: &Session, why: String) -> StillOpen {
+    StillOpen {
+        session: session.shown(),
+        why,
+        next: "Put the reason right or unmount the session in the ZVM's own interface. Every further command of this \
+               user that talks to the ZVM tries to unmount it, too."
+            .to_owned(),
+    }
 }
 
 async fn with_session(

@@ -3,7 +3,7 @@
 //! A task of its own keeps the session: it asks for the mount, waits until its user lets go (by closing, by failing, or
 //! because the user's future was dropped), and unmounts. What it is about to do is in the state before it does it, so that
 //! the next start finds what a crash left behind.
-use super::orphans::open_sessions;
+use super::orphans::{claims, mounts, open_sessions};
 use crate::{
     Done, Error, ErrorCode,
     checkpoints::Chosen,
@@ -13,7 +13,7 @@ use crate::{
     text,
 };
 use std::{
-    sync::{Arc, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio::{
@@ -24,13 +24,19 @@ use zvm_client::{FlrSession, FlrSessionId, FlrStatus};
 
 const POLL_MIN: Duration = Duration::from_millis(100);
 const POLL_MAX: Duration = Duration::from_secs(2);
+/// How often a ZVM may refuse to unmount a session before that is its answer: it may be busy with it for a moment.
+const REFUSALS_MAX: u32 = 4;
+/// From the first refusal to the next try; then twice as long each time.
+const REFUSED_AGAIN: Duration = Duration::from_millis(500);
+/// A reason must not be waited for longer than what it is the reason of.
+const REASON_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A session that is asked for. Dropping it unmounts in the background.
 pub(super) struct Session {
     id: Arc<OnceLock<FlrSessionId>>,
     opened: Option<oneshot::Receiver<Result<FlrSessionId, Error>>>,
     release: Option<oneshot::Sender<()>>,
-    ended: oneshot::Receiver<bool>,
+    ended: oneshot::Receiver<Result<(), String>>,
 }
 
 /// What is mounted.
@@ -88,16 +94,29 @@ impl Session {
         }
     }
 
-    /// Lets go, and waits until the session is gone: unmounted, or never opened. False: not yet, or not known.
-    pub async fn close(&mut self) -> bool {
+    /// Lets go, and waits until the session is gone: unmounted, or never opened. Else the reason why it is not, or may not be.
+    pub async fn close(&mut self) -> Result<(), String> {
         self.release.take();
-        (&mut self.ended).await.unwrap_or(false)
+        (&mut self.ended)
+            .await
+            .unwrap_or_else(|_| Err("the program is ending".to_owned()))
     }
 
     /// What was done, for an error.
-    pub fn done(&self, closed: bool) -> Option<Done> {
-        let session = text::display(&self.id.get()?.0, 100);
-        Some(Done::SessionOpened { session, closed })
+    pub fn done(&self, closed: &Result<(), String>) -> Option<Done> {
+        self.id.get()?;
+        Some(Done::SessionOpened {
+            session: self.shown(),
+            closed: closed.is_ok(),
+            why: closed.clone().err(),
+        })
+    }
+
+    /// The ZVM's identifier, as far as it is known.
+    pub fn shown(&self) -> String {
+        self.id
+            .get()
+            .map_or_else(|| "unknown".to_owned(), |id| text::display(&id.0, 100))
     }
 }
 
@@ -113,13 +132,15 @@ pub(super) async fn mounted(core: &Core, id: &FlrSessionId) -> Result<(), Error>
                     FlrStatus::Ready => return Ok(()),
                     FlrStatus::Failed | FlrStatus::Unmounting => {
                         let state = text::display(&session.status_text, 100);
-                        return Err(failed(format!("its state is {state}")));
+                        return Err(failed(
+                            with_reason(core, id, &format!("its state is {state}")).await,
+                        ));
                     }
                     FlrStatus::Pending => {}
                 }
             }
             None if seen || asked.elapsed() > patience.appear => {
-                return Err(failed("the session vanished".to_owned()));
+                return Err(failed(with_reason(core, id, "the session vanished").await));
             }
             None => {}
         }
@@ -144,7 +165,7 @@ impl Keeper {
         self,
         opening: oneshot::Sender<Result<FlrSessionId, Error>>,
         mut released: oneshot::Receiver<()>,
-        ending: oneshot::Sender<bool>,
+        ending: oneshot::Sender<Result<(), String>>,
     ) {
         let core = &self.core;
         let record = self.mount.record(core);
@@ -155,7 +176,7 @@ impl Keeper {
             Ok(number) => number,
             Err(error) => {
                 let _ = opening.send(Err(error));
-                let _ = ending.send(true);
+                let _ = ending.send(Ok(()));
                 return;
             }
         };
@@ -171,27 +192,27 @@ impl Keeper {
                 nothing_open: true,
             })
         } else {
-            ask(core, &self.mount).await
+            ask(core, &self.mount, number).await
         };
         let gone = match asked {
             Ok(id) => {
                 self.remember(number, &id).await;
                 let _ = opening.send(Ok(id.clone()));
                 let _ = released.await;
-                unmounted(core, &id).await
+                unmount_until_gone(core, &id).await
             }
             Err(NotOpened {
                 error,
                 nothing_open,
             }) => {
+                let why = "whether it was opened is not known".to_owned();
                 let _ = opening.send(Err(error));
-                nothing_open
+                if nothing_open { Ok(()) } else { Err(why) }
             }
         };
-        if gone {
-            closed(core, number).await;
-        } else {
-            abandon(core, number);
+        match &gone {
+            Ok(()) => closed(core, number).await,
+            Err(why) => left(core, number, why).await,
         }
         let _ = ending.send(gone);
     }
@@ -208,20 +229,13 @@ impl Keeper {
     }
 }
 
-async fn unmounted(core: &Core, id: &FlrSessionId) -> bool {
-    unmount_until_gone(core, id).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, session = %id, "an FLR session can't be unmounted now");
-        false
-    })
-}
-
 struct NotOpened {
     error: Error,
     /// Whether it is certain that no session was opened.
     nothing_open: bool,
 }
 
-async fn ask(core: &Core, mount: &Mount) -> Result<FlrSessionId, NotOpened> {
+async fn ask(core: &Core, mount: &Mount, number: SessionId) -> Result<FlrSessionId, NotOpened> {
     let certain = |error: Error| NotOpened {
         error,
         nothing_open: true,
@@ -242,7 +256,7 @@ async fn ask(core: &Core, mount: &Mount) -> Result<FlrSessionId, NotOpened> {
             | zvm_client::Error::Deadline { unknown: true, .. }),
         ) => {
             tracing::warn!(%error, "the answer to a mount was lost; looking for the session");
-            match appeared(core, mount).await {
+            match appeared(core, &mount.record(core), number).await {
                 Ok(Some(id)) => Ok(id),
                 // It may still appear: the state remembers that it was asked for.
                 Ok(None) => Err(NotOpened {
@@ -266,7 +280,13 @@ async fn ask(core: &Core, mount: &Mount) -> Result<FlrSessionId, NotOpened> {
                 .ok()
                 .and_then(|open| open.into_iter().next());
             Err(certain(match busy {
-                Some(session) => busy_with(&session, "and the ZVM mounts no second one"),
+                Some(session) => busy_with(
+                    &session,
+                    &format!(
+                        "and the ZVM mounts no second one: {}",
+                        text::display(&message, 500)
+                    ),
+                ),
                 None => failed(text::display(&message, 500)),
             }))
         }
@@ -274,26 +294,20 @@ async fn ask(core: &Core, mount: &Mount) -> Result<FlrSessionId, NotOpened> {
     }
 }
 
-/// The session of a mount whose answer was lost: there was none on this VM before, so one of this VM, VPG and checkpoint that
-/// no other process of ours has is ours.
-async fn appeared(core: &Core, mount: &Mount) -> Result<Option<FlrSessionId>, Error> {
+/// The session of a mount whose answer was lost: there was none on this VM before, so one that mounts the same and that no other
+/// recovery of ours may have opened is ours.
+async fn appeared(
+    core: &Core,
+    mount: &FlrMount,
+    number: SessionId,
+) -> Result<Option<FlrSessionId>, Error> {
     let until = Instant::now() + core.patience.appear;
     loop {
         let sessions = core.zvm.flr_sessions(&mount.vm_identifier).await?;
-        let known = open_sessions(core).await?;
-        let is_known = |id: &FlrSessionId| {
-            known
-                .iter()
-                .filter_map(|open| open.session_identifier.clone())
-                .any(|known| FlrSessionId(known).same_as(id))
-        };
+        let mut others = open_sessions(core).await?;
+        others.retain(|open| open.id != number);
         let ours = sessions.into_iter().find(|session| {
-            is_of(
-                session,
-                &mount.vm_identifier,
-                mount.chosen.vpg.id(),
-                mount.chosen.checkpoint.id.0,
-            ) && !is_known(&session.id)
+            mounts(session, mount) && !others.iter().any(|open| claims(open, session))
         });
         match ours {
             Some(session) => return Ok(Some(session.id)),
@@ -303,45 +317,79 @@ async fn appeared(core: &Core, mount: &Mount) -> Result<Option<FlrSessionId>, Er
     }
 }
 
-/// Whether the ZVM says that a session mounts exactly this.
-pub(super) fn is_of(session: &FlrSession, vm: &str, vpg: &str, checkpoint: u64) -> bool {
-    let is = |said: &Option<String>, id: &str| {
-        said.as_deref()
-            .is_some_and(|said| said.eq_ignore_ascii_case(id))
-    };
-    is(&session.vm_identifier, vm)
-        && is(&session.vpg_identifier, vpg)
-        && session.checkpoint.is_some_and(|id| id.0 == checkpoint)
-}
-
-/// Unmounts a session of ours and waits until the ZVM no longer has it. False: it still has it when the time is up.
-pub(super) async fn unmount_until_gone(core: &Core, id: &FlrSessionId) -> Result<bool, Error> {
-    let until = Instant::now() + core.patience.unmount;
+/// Unmounts a session of ours and waits until the ZVM no longer has it. Else the reason why it still has it: that of a refusal
+/// as soon as it is certain, or that the time is up.
+pub(super) async fn unmount_until_gone(core: &Core, id: &FlrSessionId) -> Result<(), String> {
+    let patience = core.patience.unmount;
+    let until = Instant::now() + patience;
     let zvm = core.zvm.by(until.into_std());
-    let mut poll = POLL_MIN;
-    let mut asked = false;
+    let (mut asked, mut poll, mut refusals) = (false, POLL_MIN, 0);
+    let mut why = format!(
+        "the ZVM was still unmounting it after {} s",
+        patience.as_secs()
+    );
     loop {
+        let refused_before = refusals;
         if !asked {
             match zvm.unmount(id).await {
                 Ok(()) => asked = true,
-                Err(error) if Instant::now() >= until => return Err(error.into()),
-                // It may be busy or out of reach for a moment; the session tells below whether to ask again.
-                Err(error) => tracing::debug!(%error, session = %id, "asked to unmount"),
+                Err(error) => {
+                    refusals += u32::from(is_refusal(&error));
+                    keep_reason(&mut why, error);
+                }
             }
         }
         match zvm.flr_session(id).await {
-            Ok(None) => return Ok(true),
-            // A refusal to unmount that came later.
-            Ok(Some(session)) if asked && session.status == FlrStatus::Failed => asked = false,
+            Ok(None) => return Ok(()),
+            Ok(Some(session)) if asked && session.status == FlrStatus::Failed => {
+                asked = false;
+                // A refusal that came later; a failed mount shows the same until the unmounting begins.
+                let state = session.status_text.to_ascii_lowercase();
+                if state.contains("unmount") {
+                    refusals += 1;
+                    let state = text::display(&session.status_text, 100);
+                    why = with_reason(core, id, &format!("its state is {state}")).await;
+                }
+            }
             Ok(Some(session)) => asked |= session.status == FlrStatus::Unmounting,
-            Err(error) if Instant::now() >= until => return Err(error.into()),
-            Err(error) => tracing::debug!(%error, session = %id, "waiting until it is unmounted"),
+            Err(error) => keep_reason(&mut why, error),
         }
-        if Instant::now() >= until {
-            return Ok(false);
+        if refusals >= REFUSALS_MAX || Instant::now() >= until {
+            tracing::warn!(session = %id, why, "an FLR session can't be unmounted now");
+            return Err(why);
         }
-        sleep(poll).await;
-        poll = POLL_MAX.min(poll.mul_f64(1.5));
+        if !asked && refusals > refused_before {
+            sleep(REFUSED_AGAIN.saturating_mul(1 << (refusals - 1))).await;
+        } else {
+            sleep(poll).await;
+            poll = POLL_MAX.min(poll.mul_f64(1.5));
+        }
+    }
+}
+
+/// The ZVM's own answer, and no lost one.
+fn is_refusal(error: &zvm_client::Error) -> bool {
+    use zvm_client::Error as Zvm;
+    matches!(error, Zvm::Refused { .. } | Zvm::NotPermitted { .. })
+}
+
+/// Our own time limit is no reason.
+fn keep_reason(why: &mut String, error: zvm_client::Error) {
+    if !matches!(error, zvm_client::Error::Deadline { .. }) {
+        *why = Error::from(error).message;
+    }
+}
+
+/// What is seen of a session, with the reason that its task gives where there is one.
+async fn with_reason(core: &Core, id: &FlrSessionId, seen: &str) -> String {
+    let zvm = core.zvm.by((Instant::now() + REASON_TIMEOUT).into_std());
+    match zvm.flr_failure(id).await {
+        Ok(Some(reason)) => format!("{} ({seen})", text::display(&reason, 500)),
+        Ok(None) => format!("{seen}; the ZVM gave no reason"),
+        Err(error) => {
+            tracing::debug!(%error, session = %id, "the reason can't be asked for");
+            seen.to_owned()
+        }
     }
 }
 
@@ -354,11 +402,15 @@ pub(super) async fn closed(core: &Core, number: SessionId) {
     }
 }
 
-fn abandon(core: &Core, number: SessionId) {
-    core.abandoned
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(number);
+/// From now on it is anybody's to unmount.
+pub(super) async fn left(core: &Core, number: SessionId, why: &str) {
+    let why = why.to_owned();
+    if let Err(error) = core
+        .with_state(move |state| state.session_left(number, &why))
+        .await
+    {
+        tracing::warn!(%error, "it can't be remembered that an FLR session is still mounted");
+    }
 }
 
 pub(super) fn busy_with(session: &FlrSession, and: &str) -> Error {

@@ -1,10 +1,6 @@
 //! Unpacks what a ZVM zipped. The archive is data from outside: its members can't leave the folder, overwrite each other,
 //! be links, or be larger than they say. Blocking.
-use super::{
-    RecoveredFile,
-    destination::{private_folder, unusable},
-    fetch::hex,
-};
+use super::{RecoveredFile, destination::unusable, fetch::hex, folders::private_folder};
 use crate::{Error, ErrorCode, text};
 use sha2::{Digest, Sha256};
 use std::{

@@ -6,6 +6,8 @@
 //! - A secret that was refused three times is not tried again, even after 12 h, until it changed.
 //! - A secret that was never tried gets one attempt even when the count is at three, and none beyond that.
 //! - A person at a terminal may ask for one more attempt at any time.
+//! - After a refused one, none is sent for three seconds, whoever asks: two within one second lock the account for a minute. The
+//!   same secret is not waited for then, because it would be refused again; any other is.
 //!
 //! An attempt is reserved before it is sent, so that processes that start at once share the three. An attempt without an outcome
 //! (its process died, its answer was lost) counts as refused for the 12 h, unless its secret was accepted when last the ZVM judged it.
@@ -22,6 +24,10 @@ use super::{State, StateError, millis, timestamp};
 /// Refused logins that are tolerated.
 const LIMIT: usize = 3;
 const WINDOW: SignedDuration = SignedDuration::from_hours(12);
+/// From a refused login to the next: the realm's `quickLoginCheckMilliSeconds` (1 s), and its answer's way to us.
+const SPACING: SignedDuration = SignedDuration::from_secs(3);
+/// When to ask again while others are logging in.
+const SOON: Duration = Duration::from_millis(100);
 /// How long an attempt may wait for its outcome before it counts as one without.
 const PENDING: SignedDuration = SignedDuration::from_mins(2);
 /// How long a person's asking holds.
@@ -65,6 +71,17 @@ pub enum LoginBlocked {
     Busy {
         /// When to ask again.
         retry_after: Duration,
+    },
+    /// A login to this account was refused just now.
+    #[error(
+        "the ZVM refused a login to this account just now; none is sent for another {} s, because two in quick succession lock the account",
+        retry_after.as_millis().div_ceil(1000)
+    )]
+    TooSoon {
+        /// When to ask again.
+        retry_after: Duration,
+        /// It was this secret that was refused: waiting does not help.
+        same_secret: bool,
     },
     /// This secret was refused as often as is tolerated.
     #[error(
@@ -154,12 +171,16 @@ impl State {
                 secret: &digest(database, secret)?,
                 now,
             };
-            Ok(match login.blocked()? {
-                None => Ok(login.attempt(None)?),
+            let asked = match login.blocked()? {
+                None => None,
                 Some(blocked) => match login.asked()? {
-                    Some(asked) => Ok(login.attempt(Some(asked))?),
-                    None => Err(blocked),
+                    None => return Ok(Err(blocked)),
+                    asked => asked,
                 },
+            };
+            Ok(match login.too_soon(asked.is_some())? {
+                None => Ok(login.attempt(asked)?),
+                Some(blocked) => Err(blocked),
             })
         })?
         .map_err(LoginError::Blocked)
@@ -238,11 +259,49 @@ impl Login<'_> {
             }));
         }
         if failed.len() + pending >= limit || refused.len() + pending_with_this_secret >= LIMIT {
-            return Ok(Some(LoginBlocked::Busy {
-                retry_after: Duration::from_millis(100),
-            }));
+            return Ok(Some(LoginBlocked::Busy { retry_after: SOON }));
         }
         Ok(None)
+    }
+
+    /// Whether a login to this account was, or may just be being, refused. Those with a secret that was accepted when last it was
+    /// judged are taken to be accepted. A person's asking does not make it sooner, but worth waiting for.
+    fn too_soon(&self, asked: bool) -> rusqlite::Result<Option<LoginBlocked>> {
+        let last: Option<(i64, Option<String>, Vec<u8>)> = self
+            .database
+            .prepare_cached(
+                "SELECT coalesce(o.at, a.at) AS at, o.event, a.secret FROM login a LEFT JOIN login o ON o.refers = a.id
+                 WHERE a.zvm = :zvm AND a.account = :account AND a.event = 'attempt'
+                   AND abs(coalesce(o.at, a.at) - :now) < :spacing
+                   AND coalesce(o.id, a.id) > (SELECT coalesce(max(id), 0) FROM login
+                       WHERE zvm = :zvm AND account = :account AND event = 'accepted')
+                   AND (o.event = 'refused'
+                        OR (coalesce(o.event, 'unknown') = 'unknown'
+                            AND 'accepted' IS NOT (SELECT v.event FROM login v
+                                WHERE v.zvm = :zvm AND v.account = :account AND v.secret = a.secret
+                                  AND v.event IN ('accepted', 'refused')
+                                ORDER BY v.id DESC LIMIT 1)))
+                 ORDER BY at DESC LIMIT 1",
+            )?
+            .query_row(
+                named_params! {
+                    ":zvm": self.zvm, ":account": self.account,
+                    ":now": millis(self.now), ":spacing": millis_of(SPACING),
+                },
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .optional()?;
+        Ok(last.map(|(at, event, secret)| {
+            if event.is_none() {
+                return LoginBlocked::Busy { retry_after: SOON };
+            }
+            let left = at.saturating_add(millis_of(SPACING)) - millis(self.now);
+            let left = left.clamp(1, millis_of(SPACING)).unsigned_abs();
+            LoginBlocked::TooSoon {
+                retry_after: Duration::from_millis(left),
+                same_secret: event.as_deref() == Some("refused") && secret == self.secret && !asked,
+            }
+        }))
     }
 
     /// When this secret was refused since it was last accepted, oldest first.

@@ -16,7 +16,11 @@ const LOCK: &str = "schema.lock";
 const BUSY: Duration = Duration::from_secs(5);
 
 /// One step per version; a step that was released is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+];
 
 pub(super) fn open(dir: &Path) -> Result<Connection, StateError> {
     let failed = |source| StateError::database(dir, source);

@@ -40,6 +40,16 @@ pub struct OpenSession {
     pub since: Timestamp,
     /// Whether the process that opened it lives. What cannot be told counts as living.
     pub owner_lives: bool,
+    /// Why its owner, or whoever tried last, could not unmount it.
+    pub left: Option<String>,
+}
+
+impl OpenSession {
+    /// Nobody uses it any more: its owner died, or gave up unmounting it.
+    #[must_use]
+    pub fn is_orphan(&self) -> bool {
+        !self.owner_lives || self.left.is_some()
+    }
 }
 
 impl State {
@@ -104,6 +114,21 @@ impl State {
         })
     }
 
+    /// Writes down that a session could not be unmounted, and why: from now on it is anybody's to unmount.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written.
+    pub fn session_left(&self, session: SessionId, why: &str) -> Result<(), StateError> {
+        self.write(|database| {
+            database.execute(
+                "INSERT INTO flr_session_left (session, at, why) VALUES (?1, ?2, ?3)",
+                params![session.0, millis(Timestamp::now()), why],
+            )?;
+            Ok(())
+        })
+    }
+
     /// The sessions on this ZVM that we opened and did not close, oldest first.
     ///
     /// # Errors
@@ -116,14 +141,14 @@ impl State {
         })
     }
 
-    /// The sessions among [`open_sessions`](Self::open_sessions) whose owner no longer lives.
+    /// The sessions among [`open_sessions`](Self::open_sessions) that nobody uses any more.
     ///
     /// # Errors
     ///
     /// The state cannot be read.
     pub fn orphaned_sessions(&self, zvm: &str) -> Result<Vec<OpenSession>, StateError> {
         let mut sessions = self.open_sessions(zvm)?;
-        sessions.retain(|session| !session.owner_lives);
+        sessions.retain(OpenSession::is_orphan);
         Ok(sessions)
     }
 }
@@ -150,7 +175,8 @@ impl Open {
 
     fn open_sessions(&self, zvm: &str) -> rusqlite::Result<Vec<OpenSession>> {
         let mut query = self.database.prepare(
-            "SELECT s.id, s.at, s.vm_identifier, s.vpg_identifier, s.checkpoint_id, s.owner, o.session_identifier
+            "SELECT s.id, s.at, s.vm_identifier, s.vpg_identifier, s.checkpoint_id, s.owner, o.session_identifier,
+                 (SELECT l.why FROM flr_session_left l WHERE l.session = s.id ORDER BY l.id DESC LIMIT 1)
              FROM flr_session s LEFT JOIN flr_session_opened o ON o.session = s.id
              WHERE s.zvm = ?1 AND NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = s.id)
              ORDER BY s.id",
@@ -168,6 +194,7 @@ impl Open {
                 },
                 owner_lives: marker::lives(&self.dir, &owner),
                 session_identifier: row.get(6)?,
+                left: row.get(7)?,
             })
         })?;
         rows.collect()

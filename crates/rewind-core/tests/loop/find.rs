@@ -1,6 +1,7 @@
-use crate::support::{World, call};
+use crate::support::{World, call, request};
 use rewind_core::ErrorCode;
 use serde_json::json;
+use std::time::Duration;
 use zvm_sim::{
     Scenario,
     scenario::{Vm, Vpg},
@@ -215,17 +216,93 @@ async fn a_wrong_password_is_tried_once_and_told() {
     let error = rewind.find("app01", &call()).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::LoginRefused);
     assert_eq!(world.count("POST", "/token"), 1);
+    // Another program of this user, at once: nothing is sent, and what remains is told.
+    let beside = world.with_config(&json!({ "password": "wrong" }));
+    let error = beside.find("app01", &call()).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::LoginRefused);
+    assert!(
+        error.message.contains("none is sent for another"),
+        "{}",
+        error.message
+    );
+    assert_eq!(world.count("POST", "/token"), 1);
     // Three refusals, and no more are made.
-    for _ in 0..4 {
-        assert_eq!(
-            rewind.find("app01", &call()).await.unwrap_err().code,
-            ErrorCode::LoginRefused
-        );
+    let mut told = String::new();
+    while !told.contains("3 times") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let error = rewind.find("app01", &call()).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::LoginRefused);
+        told = error.message;
     }
     assert_eq!(world.count("POST", "/token"), 3);
     rewind.allow_one_login().unwrap();
     rewind.find("app01", &call()).await.unwrap_err();
     assert_eq!(world.count("POST", "/token"), 4);
+    assert_spaced(&world);
+}
+
+#[tokio::test]
+async fn a_corrected_password_waits_until_the_realm_no_longer_takes_it_for_quick() {
+    let mut scenario = Scenario::fast();
+    scenario.realm.quick_login_ms = 1_000;
+    let world = World::of(scenario).await;
+    let wrong = world.with_config(&json!({ "password": "wrong" }));
+    wrong.find("app01", &call()).await.unwrap_err();
+    let other = world.with_config(&json!({ "password": "wrong, too" }));
+    other.find("app01", &call()).await.unwrap_err();
+    // A lock would refuse the right one.
+    world.rewind.find("app01", &call()).await.unwrap();
+    assert_eq!(world.count("POST", "/token"), 3);
+    assert_spaced(&world);
+}
+
+fn assert_spaced(world: &World) {
+    let logins: Vec<_> = world
+        .sim
+        .requests()
+        .into_iter()
+        .filter(|request| request.is("POST", "/token"))
+        .map(|request| request.at)
+        .collect();
+    assert!(
+        logins
+            .windows(2)
+            .all(|pair| pair[1].duration_since(pair[0]).as_secs_f64() >= 2.9),
+        "{logins:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_state_folder_that_can_not_be_used_is_told_as_that() {
+    let world = World::new().await;
+    let file = world.folder().join("file");
+    std::fs::write(&file, "").unwrap();
+    for dir in [file.clone(), file.join("below"), "/proc/nowhere".into()] {
+        let rewind = world.with_config(&json!({ "state_dir": dir }));
+        let errors = [
+            rewind.find("app01", &call()).await.unwrap_err(),
+            rewind.guard(request("app01"), &call()).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.code, ErrorCode::State, "{error}");
+            assert!(
+                error.message.contains(&*dir.to_string_lossy()),
+                "{}",
+                error.message
+            );
+            assert!(error.next.contains("state_dir"), "{}", error.next);
+        }
+    }
+    // The database itself.
+    let dir = world.folder().join("damaged");
+    std::fs::create_dir_all(dir.join("state.db")).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let rewind = world.with_config(&json!({ "state_dir": dir }));
+    let error = rewind.find("app01", &call()).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::State, "{error}");
+    assert!(error.message.contains("state.db"), "{}", error.message);
+    assert!(world.sim.requests().is_empty());
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-use crate::support::{World, call, request};
+use crate::support::{Heard, World, call, request};
 use rewind_core::{Call, Done, Error, ErrorCode};
 use serde_json::json;
 use zvm_sim::{
@@ -334,4 +334,145 @@ async fn a_token_that_is_revoked_in_the_middle_is_replaced() {
     };
     let (receipt, ()) = tokio::join!(guard, revoke);
     assert_eq!(receipt.unwrap().pins.len(), 3);
+}
+
+/// A guard that is stopped as soon as its insert was answered: killed (its future is gone), or cancelled.
+async fn interrupted(world: &World, cancelled: bool) {
+    let call = call();
+    let guard = world.rewind.guard(request("jp-ubuntu"), &call);
+    let inserted = world
+        .sim
+        .wait_for(|view| view.answered("POST", "/checkpoints") == 1);
+    if cancelled {
+        let cancel = async {
+            inserted.await;
+            call.cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(guard, cancel);
+        assert_eq!(result.unwrap_err().code, ErrorCode::Cancelled);
+    } else {
+        tokio::select! { _ = guard => panic!("it can't end"), () = inserted => {} }
+    }
+}
+
+#[tokio::test]
+async fn a_guard_lets_the_insert_of_an_interrupted_one_be_listed_first() {
+    for cancelled in [false, true] {
+        let world = World::with(
+            Scenario::fast(),
+            json!({ "guard": { "listed_timeout": "20s" } }),
+        )
+        .await;
+        world.sim.update(|switches| switches.hold_listing = true);
+        interrupted(&world, cancelled).await;
+        world.sim.clear_requests();
+
+        let next = world.with_config(&json!({ "guard": { "listed_timeout": "20s" } }));
+        let (heard, watched) = Heard::call();
+        let guard = next.guard(request("jp-ubuntu"), &watched);
+        let listing = async {
+            // Its own tag was chosen, and the other one was looked for over more than a second.
+            world
+                .sim
+                .wait_for(|view| view.answered("GET", "/checkpoints") >= 5)
+                .await;
+            assert_eq!(world.count("POST", "/checkpoints"), 0);
+            world.sim.update(|switches| switches.hold_listing = false);
+        };
+        let (receipt, ()) = tokio::join!(guard, listing);
+        assert_eq!(receipt.unwrap().pins[0].inserts, 1, "nothing was dropped");
+        assert_eq!(world.count("POST", "/checkpoints"), 1);
+        assert_eq!(world.tags("jp-ubuntu").len(), 2);
+        let messages = heard.messages();
+        assert!(
+            messages
+                .iter()
+                .any(|message| message.contains("interrupted guard to be listed")),
+            "{messages:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_insert_that_never_shows_is_waited_for_no_longer_than_its_own_guard_would() {
+    let world = World::with(
+        Scenario::fast(),
+        json!({ "guard": { "listed_timeout": "2500ms" } }),
+    )
+    .await;
+    world.sim.update(|switches| switches.drop_next = 1);
+    interrupted(&world, false).await;
+    for waits in [true, false] {
+        let (heard, watched) = Heard::call();
+        let receipt = world.rewind.guard(request("jp-ubuntu"), &watched).await;
+        assert_eq!(receipt.unwrap().pins[0].inserts, 1);
+        let behind = |message: &String| message.contains("interrupted guard");
+        assert_eq!(heard.messages().iter().any(behind), waits);
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_inserted_is_not_waited_for() {
+    let world = World::with(
+        Scenario::fast(),
+        json!({ "guard": { "listed_timeout": "20s" } }),
+    )
+    .await;
+    for fail in [Insert::Refused, Insert::Accepted] {
+        world.sim.update(|switches| {
+            switches.insert = fail;
+            switches.task = TaskFate::Fails;
+        });
+        let error = world.guard("jp-ubuntu").await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::InsertRefused);
+        world.sim.update(|switches| {
+            switches.insert = Insert::Accepted;
+            switches.task = TaskFate::Completes;
+        });
+        world.sim.clear_requests();
+        let receipt = world.guard("jp-ubuntu").await.unwrap();
+        assert!(receipt.seconds < 10.0, "{} s", receipt.seconds);
+    }
+}
+
+#[tokio::test]
+async fn a_zvm_that_stops_in_the_middle_leaves_no_doubt_about_what_was_inserted() {
+    let world = impatient().await;
+    world
+        .sim
+        .update(|switches| switches.listing_lag = Some(Spread::millis(60_000, 60_000)));
+    let call = call();
+    let guard = world.rewind.guard(request("app01"), &call);
+    let stop = async {
+        world
+            .sim
+            .wait_for(|view| view.answered("POST", "/checkpoints") == 3)
+            .await;
+        world.sim.add_fault(Fault {
+            times: 0,
+            ..Fault::cut_before("", "/**")
+        });
+    };
+    let (result, ()) = tokio::join!(guard, stop);
+    let error = result.unwrap_err();
+    assert_eq!(error.code, ErrorCode::ZvmUnreachable);
+    assert!(
+        error
+            .done
+            .iter()
+            .all(|done| matches!(done, Done::InsertedNotListed { .. })),
+        "{:?}",
+        error.done
+    );
+    assert!(
+        error.next.starts_with("Don't make the change") && !error.next.contains("Nothing was"),
+        "{}",
+        error.next
+    );
+    for vpg in ["app01-archive", "app01-dr", "app01-local"] {
+        let said = format!("the tag was inserted into VPG {vpg}");
+        assert!(error.message.contains(&said), "{}", error.message);
+        let identifier = world.sim.vpg_id(vpg).unwrap();
+        assert!(!error.message.contains(identifier), "{}", error.message);
+    }
 }

@@ -1,4 +1,4 @@
-use crate::support::{World, call, recovery};
+use crate::support::{World, call, recovery, request};
 use rewind_core::{
     Rewind,
     state::{FlrMount, State},
@@ -154,4 +154,75 @@ async fn a_start_with_nothing_left_behind_asks_the_zvm_nothing() {
     let world = World::new().await;
     assert_eq!(world.rewind.clean_up_orphans().await.unwrap(), 0);
     assert!(world.sim.requests().is_empty());
+}
+
+/// A session of ours whose process died.
+async fn left_behind(world: &World) {
+    let (session, checkpoint) = mounted(world).await;
+    let dead = Dead::of(&world.rewind);
+    let number = dead
+        .state
+        .session_opening(&dead.mount(world, &world.rewind, &checkpoint))
+        .unwrap();
+    dead.state.session_opened(number, &session).unwrap();
+}
+
+#[tokio::test]
+async fn every_operation_that_asks_the_zvm_cleans_up_beside() {
+    let world = World::new().await;
+    let rewind = world.beside();
+    let checkpoint = world.guard("jp-ubuntu").await.unwrap().pins[0]
+        .checkpoint
+        .clone();
+    for operation in ["find", "guard", "checkpoints", "plan"] {
+        left_behind(&world).await;
+        let call = call();
+        match operation {
+            "find" => drop(rewind.find("app01", &call).await.unwrap()),
+            "guard" => drop(rewind.guard(request("app01"), &call).await.unwrap()),
+            "checkpoints" => {
+                drop(
+                    rewind
+                        .checkpoints("app01", None, None, &call)
+                        .await
+                        .unwrap(),
+                );
+            }
+            _ => {
+                let request = recovery("jp-ubuntu", "/etc/hostname", &checkpoint);
+                drop(rewind.plan_recovery(&request, &call).await.unwrap());
+            }
+        }
+        // At once, or in the background.
+        world.sim.wait_for(|view| view.sessions().is_empty()).await;
+        // What is left is remembering it.
+        rewind.clean_up_orphans().await.unwrap();
+        std::fs::remove_dir_all(world.recover_dir()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_clean_up_that_hangs_or_fails_does_not_hold_up_a_guard() {
+    let world = World::new().await;
+    left_behind(&world).await;
+    for (method, outcome) in [
+        ("GET", zvm_sim::Outcome::Answer),
+        ("DELETE", zvm_sim::Outcome::Message),
+    ] {
+        world.sim.clear_faults();
+        world.sim.add_fault(zvm_sim::Fault {
+            times: 0,
+            outcome,
+            delay: std::time::Duration::from_secs(if method == "GET" { 60 } else { 0 }),
+            ..zvm_sim::Fault::on(method, "/v1/flrs/*")
+        });
+        let started = std::time::Instant::now();
+        world
+            .beside()
+            .guard(request("app01"), &call())
+            .await
+            .unwrap();
+        assert!(started.elapsed().as_secs_f64() < 15.0, "{method}");
+        assert_eq!(world.sim.flr_sessions().len(), 1);
+    }
 }

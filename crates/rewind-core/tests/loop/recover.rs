@@ -43,7 +43,7 @@ async fn a_file_comes_back_as_it_was_before_the_change() {
         .recover_dir()
         .join("jp-ubuntu")
         .join(&recovery.checkpoint)
-        .join("app-config.yaml");
+        .join("home/justin/app-config.yaml");
     assert_eq!(Path::new(&recovery.local_path), local);
     assert!(recovery.tag.as_ref().unwrap().starts_with(&tag));
     assert_eq!(recovery.files[0].sha256, support_sha256(&before));
@@ -244,6 +244,15 @@ async fn a_folder_arrives_as_a_folder() {
             (bytes.len() as u64, &support_sha256(&bytes))
         );
     }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(local), mode(&local.join("nginx.conf"))),
+            (0o700, 0o600)
+        );
+    }
     // The link is not made and not followed, and it is told.
     assert!(
         recovery
@@ -271,9 +280,11 @@ async fn an_empty_folder_and_a_deep_one_come_back() {
         .await
         .unwrap();
     assert!(Path::new(&empty.local_path).is_dir() && empty.files.is_empty());
-    let all = recover(&world, recovery("jp-ubuntu", "/srv", &tag))
-        .await
-        .unwrap();
+    let all = RecoverRequest {
+        destination: Destination::InRecoverDir(Some("all".into())),
+        ..recovery("jp-ubuntu", "/srv", &tag)
+    };
+    let all = recover(&world, all).await.unwrap();
     assert_eq!(
         fs::read_to_string(Path::new(&all.local_path).join("srv/srv/x/y/z/file")).unwrap(),
         "deep"
@@ -434,4 +445,24 @@ async fn progress_is_told_while_a_recovery_waits() {
             .windows(2)
             .all(|pair| pair[1].done - pair[0].done < Duration::from_secs(2).as_secs_f64())
     );
+}
+
+#[tokio::test]
+async fn files_of_one_name_in_two_folders_do_not_meet() {
+    let world = World::new().await;
+    let paths = ["/etc/app.conf", "/srv/app/app.conf"];
+    for path in paths {
+        fs::write(world.sim.guest_path("jp-ubuntu", path).unwrap(), path).unwrap();
+    }
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    for path in paths {
+        let recovery = recover(&world, recovery("jp-ubuntu", path, &tag))
+            .await
+            .unwrap();
+        assert_eq!(fs::read_to_string(recovery.local_path).unwrap(), path);
+    }
+    let error = recover(&world, recovery("jp-ubuntu", paths[0], &tag))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, rewind_core::ErrorCode::DestinationExists);
 }

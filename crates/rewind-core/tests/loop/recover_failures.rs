@@ -1,5 +1,7 @@
 use crate::support::{World, call, recovery};
-use rewind_core::{Call, Destination, Done, Error, ErrorCode, RecoverRequest, Recovery};
+use rewind_core::{
+    Call, Destination, Done, Error, ErrorCode, Patience, RecoverRequest, Recovery, Rewind,
+};
 use std::{fs, path::Path, time::Duration};
 use zvm_sim::{
     Fault, FlrState, Outcome, Scenario, Spread,
@@ -165,7 +167,10 @@ async fn paths_that_are_not_there_or_can_not_be_carried_are_told() {
 #[tokio::test]
 async fn a_mount_that_fails_is_told_and_cleaned_up() {
     for (mount, said) in [
-        (Mount::Fails, "MountFailed"),
+        (
+            Mount::Fails,
+            "The disks could not be mounted. (its state is MountFailed)",
+        ),
         (Mount::Hangs, "not mounted after"),
     ] {
         let (world, tag) = pinned().await;
@@ -359,31 +364,114 @@ async fn a_download_from_another_host_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn an_unmount_that_fails_is_told_and_done_later() {
-    for unmount in [Unmount::Refused, Unmount::Fails, Unmount::Hangs] {
+async fn an_unmount_that_fails_is_told_with_its_reason_and_done_later() {
+    for (unmount, said) in [
+        (Unmount::Refused, "the ZVM answered 400: "),
+        (
+            Unmount::Fails,
+            "The disks could not be unmounted. (its state is UnmountFailed)",
+        ),
+        (Unmount::Hangs, "still unmounting it after 2 s"),
+    ] {
         let (world, tag) = pinned().await;
         world.sim.update(|switches| switches.unmount = unmount);
         let recovery = recover(&world, hosts(&tag)).await.unwrap();
-        assert!(
-            recovery
-                .notes
-                .iter()
-                .any(|note| note.contains("not unmounted yet")),
-            "{unmount:?}"
-        );
-        assert_eq!(world.sim.flr_sessions().len(), 1);
+        assert!(Path::new(&recovery.local_path).exists());
+        let open = recovery.still_open.unwrap();
+        assert!(open.why.contains(said), "{unmount:?}: {}", open.why);
+        let [session] = world.sim.flr_sessions().try_into().unwrap();
+        assert_eq!(open.session, session.id);
         if unmount != Unmount::Hangs {
             world
                 .sim
                 .update(|switches| switches.unmount = Unmount::Succeeds);
-            assert_eq!(
-                world.rewind.clean_up_orphans().await.unwrap(),
-                1,
-                "{unmount:?}"
-            );
+            // By whoever comes next, though its owner lives.
+            assert_eq!(world.beside().clean_up_orphans().await.unwrap(), 1);
             assert_eq!(world.sim.flr_sessions(), []);
         }
     }
+}
+
+#[tokio::test]
+async fn a_definite_refusal_to_unmount_is_not_waited_out() {
+    let world = World::new().await;
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    world
+        .sim
+        .update(|switches| switches.unmount = Unmount::Refused);
+    let patient = Patience {
+        unmount: Duration::from_secs(90),
+        ..Patience::default()
+    };
+    let rewind = Rewind::with_patience(world.rewind.config().clone(), patient).unwrap();
+    let recovery = rewind.recover(hosts(&tag), &call()).await.unwrap();
+    assert!(recovery.still_open.is_some());
+    assert!(recovery.timing.unmount < 30.0, "{:?}", recovery.timing);
+}
+
+#[tokio::test]
+async fn a_refusal_to_unmount_that_passes_is_no_failure() {
+    let (world, tag) = pinned().await;
+    world.sim.add_fault(Fault {
+        times: 2,
+        text: "The session is busy.".into(),
+        ..Fault::answer("DELETE", "/v1/flrs/*", 400, Outcome::Message)
+    });
+    let recovery = recover(&world, hosts(&tag)).await.unwrap();
+    assert!(recovery.still_open.is_none(), "{:?}", recovery.still_open);
+    assert_eq!(world.sim.flr_sessions(), []);
+}
+
+#[tokio::test]
+async fn what_was_left_behind_is_told_as_that_while_it_can_not_be_unmounted() {
+    let (world, tag) = pinned().await;
+    world
+        .sim
+        .update(|switches| switches.unmount = Unmount::Refused);
+    recover(&world, hosts(&tag)).await.unwrap();
+    let elsewhere = |request| RecoverRequest {
+        destination: Destination::Folder(world.folder().join("again")),
+        ..request
+    };
+    for rewind in [&world.rewind, &world.beside()] {
+        let error = rewind
+            .recover(elsewhere(hosts(&tag)), &call())
+            .await
+            .unwrap_err();
+        assert_eq!(error.code, ErrorCode::FlrBusy);
+        assert!(
+            error.message.contains("left behind by an earlier recovery")
+                && error.message.contains("the ZVM answered 400"),
+            "{}",
+            error.message
+        );
+        assert!(error.next.contains("unmount the session"), "{}", error.next);
+    }
+    world
+        .sim
+        .update(|switches| switches.unmount = Unmount::Succeeds);
+    recover(&world, elsewhere(hosts(&tag))).await.unwrap();
+    assert_eq!(world.sim.flr_sessions(), []);
+}
+
+#[tokio::test]
+async fn a_failure_says_why_its_session_is_still_mounted() {
+    let (world, tag) = pinned().await;
+    world
+        .sim
+        .update(|switches| switches.unmount = Unmount::Refused);
+    let error = recover(&world, recovery("jp-ubuntu", "/etc/nothing", &tag))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::PathNotFound);
+    assert!(
+        matches!(
+            error.done.as_slice(),
+            [Done::SessionOpened { closed: false, why: Some(why), .. }] if why.contains("the ZVM answered 400")
+        ),
+        "{:?}",
+        error.done
+    );
 }
 
 #[tokio::test]
@@ -396,7 +484,8 @@ async fn an_unmount_whose_answer_is_lost_is_seen_through() {
         let (world, tag) = pinned().await;
         world.sim.add_fault(fault);
         let recovery = recover(&world, hosts(&tag)).await.unwrap();
-        assert_eq!((world.sim.flr_sessions(), recovery.notes), (vec![], vec![]));
+        assert!(recovery.still_open.is_none());
+        assert_eq!(world.sim.flr_sessions(), []);
     }
 }
 

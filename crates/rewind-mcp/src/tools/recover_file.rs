@@ -27,7 +27,7 @@ pub struct Arguments {
     /// The VPG, where the checkpoint alone does not say it: an id is unique only within its VPG.
     #[schemars(length(min = 1, max = 256))]
     vpg: Option<String>,
-    /// Where it lands: a path within the configured recovery folder. Without it, `<vm>/<checkpoint>/<name>`.
+    /// Where it lands: a path within the configured recovery folder. Without it, `<vm>/<checkpoint>/<path>`.
     /// What exists already is never overwritten.
     #[schemars(length(min = 1, max = 1024))]
     destination: Option<String>,
@@ -100,6 +100,7 @@ mod tests {
             bytes: 1000,
             files: (0..1000).map(file).collect(),
             skipped: vec!["link".into()],
+            still_open: None,
             notes: Vec::new(),
             timing: Timing::default(),
         };

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 /// How long a test waits for something that should happen at once.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct Script(Arc<Inner>);

@@ -56,6 +56,11 @@ pub async fn run(
         .run(async |rewind, call| rewind.recover(request.clone(), &call).await)
         .await?;
     output.result(&recovery, show);
+    if let Some(open) = &recovery.still_open {
+        let warning = "warning".yellow().bold().to_string();
+        output::note(&format!("{warning}: {}", output::lines(&open.to_string())));
+        output::note(&format!("{}: {}", "next".bold(), output::lines(&open.next)));
+    }
     Ok(())
 }
 

@@ -86,7 +86,7 @@ pub fn run(args: RunArgs, config: Option<PathBuf>) -> ExitCode {
     }
 }
 
-/// As [`run`], with what takes the pins and what may forbid it; returns the exit code.
+/// As `run`, with what takes the pins and what may forbid it; returns the exit code.
 pub async fn guarded(args: RunArgs, pinner: &impl Pinner, stop: &Stop) -> u8 {
     let mut signals = match signals::Signals::listen() {
         Ok(signals) => signals,

@@ -1,8 +1,8 @@
 //! Tasks.
 
 use crate::{
-    Error, Task, Zvm,
-    client::{Call, OBJECT},
+    Error, FlrSessionId, Task, TaskState, Zvm,
+    client::{Call, LIST, OBJECT},
     decode,
     model::TaskWire,
 };
@@ -25,5 +25,32 @@ impl Zvm {
         let tasks = decode::one_or_many(&body, |wire: TaskWire| Ok(wire.read(id)))
             .map_err(|why| call.unreadable(why))?;
         Ok(tasks.into_iter().next())
+    }
+
+    /// Why the last task of an FLR session that failed did so (`FlrJournalMount`, `FlrJournalUnmount`), in the ZVM's words:
+    /// `GET /v1/tasks`. None: the ZVM does not say.
+    ///
+    /// # Errors
+    /// Those of a GET.
+    pub async fn flr_failure(&self, session: &FlrSessionId) -> Result<Option<String>, Error> {
+        let what = format!(
+            "list the failed tasks of FLR session {}",
+            decode::line(&session.0)
+        );
+        let mut url = self.url(&what, "v1/tasks", &[])?;
+        // The number of Failed.
+        url.query_pairs_mut().append_pair("status", "4");
+        let call = Call::get(&what, url, LIST);
+        let body = self.call(&call).await?;
+        let tasks = decode::rows(&body, |wire: TaskWire| Ok(wire.read("")))
+            .map_err(|why| call.unreadable(why))?;
+        Ok(tasks
+            .into_iter()
+            .filter(|task| {
+                task.state == TaskState::Failed
+                    && task.flr_sessions.iter().any(|id| id.same_as(session))
+            })
+            .filter_map(|task| task.reason)
+            .next_back())
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn reason(body: &[u8]) -> String {
     let body = super::trimmed(body);
     let text = match (body.first(), serde_json::from_slice::<Value>(body)) {
         (None, _) => String::new(),
+        (_, Ok(value)) if is_empty(&value) => String::new(),
         (_, Ok(value)) => said(&value).unwrap_or_else(|| value.to_string()),
         (Some(b'<'), _) => markup(body),
         _ => String::from_utf8_lossy(body).into_owned(),
@@ -51,6 +52,17 @@ pub(crate) fn reason(body: &[u8]) -> String {
     match line(&text) {
         text if text.is_empty() => "it gave no reason".into(),
         text => text,
+    }
+}
+
+/// JSON that says nothing: `null`, `[]`, `{}`, `""`, or only those within one another.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(values) => values.iter().all(is_empty),
+        Value::Object(members) => members.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -166,7 +178,11 @@ mod tests {
             ("<string xmlns=\"x\">a</string>", "markup"),
             ("<title><title", "markup"),
             ("", "it gave no reason"),
-            ("{}", "{}"),
+            ("{}", "it gave no reason"),
+            ("[]", "it gave no reason"),
+            ("[null, [{}]]", "it gave no reason"),
+            ("null", "it gave no reason"),
+            (r#"{"Message":null,"detail":""}"#, "it gave no reason"),
             ("\u{1b}\u{7}", "it gave no reason"),
         ] {
             assert_eq!(reason(body.as_bytes()), expected, "{body}");

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{EnumValue, LinkWire};
+use super::{EnumValue, FlrSessionId, LinkWire};
 use crate::decode::{Maybe, Scalar};
 
 /// A task as it is now.
@@ -18,6 +18,8 @@ pub struct Task {
     pub progress: Option<u8>,
     /// Why it failed, in the ZVM's words.
     pub reason: Option<String>,
+    /// The FLR sessions that it is about.
+    pub flr_sessions: Vec<FlrSessionId>,
 }
 
 /// Failed includes Stopped; unknown states are running (polled on).
@@ -44,6 +46,15 @@ pub(crate) struct TaskWire {
     status: Maybe<StatusWire>,
     #[serde(alias = "completeReason")]
     complete_reason: Scalar,
+    #[serde(alias = "relatedEntities")]
+    related_entities: Maybe<RelatedWire>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct RelatedWire {
+    #[serde(alias = "flrSessions")]
+    flr_sessions: Option<Vec<Maybe<LinkWire>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -72,6 +83,15 @@ impl TaskWire {
                 .unsigned()
                 .and_then(|per_cent| u8::try_from(per_cent).ok()),
             reason: self.complete_reason.text(),
+            flr_sessions: self
+                .related_entities
+                .0
+                .and_then(|related| related.flr_sessions)
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|link| link.0?.identifier())
+                .map(FlrSessionId)
+                .collect(),
         }
     }
 }

@@ -225,7 +225,11 @@ async fn damaged_downloads_are_told_where_the_connection_shows_it() {
         );
     }
     // Where the answer ends cleanly, only its size and content can tell: that is for the caller.
-    for (damage, size) in [(Damage::Longer, 159), (Damage::Wrong, 158)] {
+    for (damage, size) in [
+        (Damage::Truncated, 157),
+        (Damage::Longer, 159),
+        (Damage::Wrong, 158),
+    ] {
         sim.update(|switches| {
             switches.download_damage = damage;
             switches.download_length = false;

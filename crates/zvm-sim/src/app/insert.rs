@@ -110,8 +110,9 @@ impl App {
                     app.plan(world, ended, Event::TaskEnds(ending, None));
                 }
                 app.plan(world, ended + lag, Event::Listed(vpg, id));
-                if let Some(own) = app.inventory.vpg(vpg) {
-                    app.plan(world, at + own.history_ms + 1, Event::RollsOff(vpg));
+                let leaves = world.vpgs.get(vpg).map(|state| state.journal.leaves(at));
+                if let Some(leaves) = leaves {
+                    app.plan(world, leaves, Event::RollsOff(vpg));
                 }
             })
             .await;

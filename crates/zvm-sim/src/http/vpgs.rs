@@ -6,6 +6,7 @@ use super::request::Call;
 use super::vms::{passes_vpg, put_sides, rpo};
 use crate::app::App;
 use crate::inventory::Vpg;
+use crate::journal::Journal;
 use crate::names;
 use crate::render::{Dialect, Object, Writer};
 use crate::switches::StatusOrder;
@@ -78,10 +79,11 @@ fn put(app: &App, world: &World, object: &mut Object, index: usize, vpg: &Vpg) {
     let earliest = journal.and_then(|journal| journal.earliest(now));
     object
         .object("HistoryStatusApi", |history| {
+            let configured = journal.map_or(vpg.history_ms, Journal::history);
             let actual = earliest.map_or(0, |row| (now - row.at) / 60_000);
             history
                 .number("ActualHistoryInMinutes", actual)
-                .number("ConfiguredHistoryInMinutes", vpg.history_ms / 60_000);
+                .number("ConfiguredHistoryInMinutes", configured / 60_000);
             if let Some(row) = earliest {
                 history.object("EarliestCheckpoint", |checkpoint| {
                     super::checkpoints::put(checkpoint, row);

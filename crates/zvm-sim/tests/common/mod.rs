@@ -111,7 +111,7 @@ impl Zvm {
 
     /// Waits for an event of the simulator, with a limit so that a mistake fails instead of hanging.
     pub async fn wait(&self, holds: impl FnMut(&View<'_>) -> bool) {
-        tokio::time::timeout(Duration::from_secs(20), self.sim.wait_for(holds))
+        tokio::time::timeout(Duration::from_secs(90), self.sim.wait_for(holds))
             .await
             .expect("the event came in time");
     }

@@ -1,10 +1,12 @@
 use super::*;
+use std::cell::Cell;
 
 const ZVM: &str = "zvm:443";
 
+/// A clock that stands still, but that whoever logs in lets some seconds pass first.
 struct Ledger {
     state: State,
-    now: Timestamp,
+    now: Cell<Timestamp>,
     _dir: tempfile::TempDir,
 }
 
@@ -13,19 +15,24 @@ impl Ledger {
         let dir = tempfile::tempdir().unwrap();
         Self {
             state: State::new(dir.path().join("state")),
-            now: "2026-09-21T17:00:00Z".parse().unwrap(),
+            now: Cell::new("2026-09-21T17:00:00Z".parse().unwrap()),
             _dir: dir,
         }
     }
 
-    fn wait(&mut self, time: SignedDuration) {
-        self.now += time;
+    fn wait(&self, time: SignedDuration) {
+        self.now.set(self.now.get() + time);
     }
 
     fn ask_for(&self, secret: &str) -> Result<LoginAttempt, LoginBlocked> {
+        self.wait(SPACING);
+        self.ask_at_once_for(secret)
+    }
+
+    fn ask_at_once_for(&self, secret: &str) -> Result<LoginAttempt, LoginBlocked> {
         match self
             .state
-            .login_permitted_at(ZVM, "admin", &secret.into(), self.now)
+            .login_permitted_at(ZVM, "admin", &secret.into(), self.now.get())
         {
             Ok(attempt) => Ok(attempt),
             Err(LoginError::Blocked(blocked)) => Err(blocked),
@@ -35,7 +42,7 @@ impl Ledger {
 
     fn end(&self, attempt: LoginAttempt, outcome: LoginOutcome) {
         self.state
-            .login_ended_at(attempt, outcome, self.now)
+            .login_ended_at(attempt, outcome, self.now.get())
             .unwrap();
     }
 
@@ -49,17 +56,101 @@ impl Ledger {
             self.attempt(secret, LoginOutcome::Refused).unwrap();
         }
     }
+
+    fn ask(&self) {
+        self.state
+            .person_asked_at(ZVM, "admin", self.now.get())
+            .unwrap();
+    }
+}
+
+#[test]
+fn after_a_refusal_every_secret_waits_and_the_same_one_in_vain() {
+    let ledger = Ledger::new();
+    ledger.refused("wrong", 1);
+    let too_soon = |millis, same_secret| {
+        Err(LoginBlocked::TooSoon {
+            retry_after: Duration::from_millis(millis),
+            same_secret,
+        })
+    };
+    assert_eq!(ledger.ask_at_once_for("wrong"), too_soon(3_000, true));
+    ledger.wait(SignedDuration::from_millis(1_200));
+    assert_eq!(ledger.ask_at_once_for("wrong"), too_soon(1_800, true));
+    assert_eq!(ledger.ask_at_once_for("other"), too_soon(1_800, false));
+    let said = ledger.ask_at_once_for("wrong").unwrap_err().to_string();
+    assert!(
+        said.contains("another 2 s") && !said.contains("wrong"),
+        "{said}"
+    );
+    ledger.wait(SignedDuration::from_millis(1_800));
+    ledger.end(
+        ledger.ask_at_once_for("other").unwrap(),
+        LoginOutcome::Unknown,
+    );
+    assert_eq!(ledger.ask_at_once_for("other"), too_soon(3_000, false));
+}
+
+#[test]
+fn while_a_secret_that_was_never_accepted_is_judged_no_other_is_sent() {
+    let ledger = Ledger::new();
+    let attempt = ledger.ask_for("new").unwrap();
+    for secret in ["new", "other"] {
+        assert!(matches!(
+            ledger.ask_at_once_for(secret),
+            Err(LoginBlocked::Busy { .. })
+        ));
+    }
+    ledger.end(attempt, LoginOutcome::Accepted);
+    let (_one, _two) = (
+        ledger.ask_at_once_for("new").unwrap(),
+        ledger.ask_at_once_for("new").unwrap(),
+    );
+    // A process that died while it logged in does not keep the others waiting for ever.
+    let ledger = Ledger::new();
+    let _died = ledger.ask_for("new").unwrap();
+    let _ = ledger.ask_for("new").unwrap();
+}
+
+#[test]
+fn an_accepted_login_ends_the_waiting_and_a_persons_asking_does_not() {
+    let ledger = Ledger::new();
+    ledger.refused("wrong", 1);
+    ledger.attempt("right", LoginOutcome::Accepted).unwrap();
+    let _ = ledger.ask_at_once_for("right").unwrap();
+
+    let ledger = Ledger::new();
+    ledger.refused("wrong", 3);
+    ledger.ask();
+    let too_soon = LoginBlocked::TooSoon {
+        retry_after: Duration::from_secs(3),
+        same_secret: false,
+    };
+    assert_eq!(ledger.ask_at_once_for("wrong"), Err(too_soon));
+    let _ = ledger.ask_for("wrong").unwrap();
+}
+
+#[test]
+fn a_secret_that_is_not_tried_again_says_what_to_do() {
+    let ledger = Ledger::new();
+    ledger.refused("wrong", 3);
+    let said = ledger.ask_for("wrong").unwrap_err().to_string();
+    assert!(
+        said.contains("refused this same secret 3 times") && said.contains("in the configuration"),
+        "{said}"
+    );
+    assert!(!said.contains("wrong"));
 }
 
 #[test]
 fn a_secret_is_refused_three_times_and_never_tried_again() {
-    let mut ledger = Ledger::new();
+    let ledger = Ledger::new();
     ledger.refused("wrong", 2);
     ledger.wait(SignedDuration::from_mins(5));
     ledger.refused("wrong", 1);
     let blocked = LoginBlocked::SameSecret {
         refused: 3,
-        last: ledger.now,
+        last: ledger.now.get(),
     };
     assert_eq!(ledger.ask_for("wrong"), Err(blocked.clone()));
     ledger.wait(SignedDuration::from_hours(24 * 365));
@@ -68,7 +159,7 @@ fn a_secret_is_refused_three_times_and_never_tried_again() {
 
 #[test]
 fn refusals_of_one_secret_add_up_over_any_time() {
-    let mut ledger = Ledger::new();
+    let ledger = Ledger::new();
     for _ in 0..3 {
         ledger.refused("wrong", 1);
         ledger.wait(SignedDuration::from_hours(48));
@@ -81,8 +172,8 @@ fn refusals_of_one_secret_add_up_over_any_time() {
 
 #[test]
 fn a_new_secret_gets_one_attempt_at_three_and_none_at_four() {
-    let mut ledger = Ledger::new();
-    let first = ledger.now;
+    let ledger = Ledger::new();
+    let first = ledger.now.get() + SPACING;
     ledger.refused("a", 1);
     ledger.wait(SignedDuration::from_hours(1));
     ledger.refused("b", 2);
@@ -93,7 +184,7 @@ fn a_new_secret_gets_one_attempt_at_three_and_none_at_four() {
         ledger.ask_for("c"),
         Err(LoginBlocked::TooMany {
             failed: 4,
-            until: first + hours(13)
+            until: first + hours(13) + SPACING
         })
     );
     assert_eq!(
@@ -103,13 +194,13 @@ fn a_new_secret_gets_one_attempt_at_three_and_none_at_four() {
             until: first + hours(12)
         })
     );
-    ledger.now = first + hours(12);
+    ledger.now.set(first + hours(12));
     ledger.refused("d", 1);
     assert!(matches!(
         ledger.ask_for("e"),
         Err(LoginBlocked::TooMany { failed: 4, .. })
     ));
-    ledger.now = first + hours(13);
+    ledger.now.set(first + hours(13));
     ledger.refused("e", 1);
 }
 
@@ -135,24 +226,18 @@ fn an_accepted_login_starts_the_count_anew() {
 
 #[test]
 fn a_person_gets_one_more_each_time() {
-    let mut ledger = Ledger::new();
-    let ask = |ledger: &Ledger| {
-        ledger
-            .state
-            .person_asked_at(ZVM, "admin", ledger.now)
-            .unwrap()
-    };
+    let ledger = Ledger::new();
     ledger.refused("wrong", 3);
-    ask(&ledger);
+    ledger.ask();
     ledger.refused("wrong", 1);
     assert!(ledger.ask_for("wrong").is_err());
-    ask(&ledger);
+    ledger.ask();
     ledger.wait(SignedDuration::from_mins(16));
     assert!(
         ledger.ask_for("wrong").is_err(),
         "an asking does not hold for ever"
     );
-    ask(&ledger);
+    ledger.ask();
     ledger.attempt("wrong", LoginOutcome::Accepted).unwrap();
     ledger.refused("wrong", 3);
     assert!(ledger.ask_for("wrong").is_err());
@@ -190,7 +275,7 @@ fn many_secrets_at_once_stay_below_the_lock() {
 
 #[test]
 fn old_refusals_leave_less_room_for_attempts_at_once() {
-    let mut ledger = Ledger::new();
+    let ledger = Ledger::new();
     ledger.refused("x", 2);
     ledger.wait(SignedDuration::from_hours(13));
     let _last = ledger.ask_for("x").unwrap();
@@ -202,7 +287,7 @@ fn old_refusals_leave_less_room_for_attempts_at_once() {
 
 #[test]
 fn an_attempt_without_an_outcome_counts_as_refused_for_twelve_hours() {
-    let mut ledger = Ledger::new();
+    let ledger = Ledger::new();
     for _ in 0..2 {
         let _died = ledger.ask_for("x").unwrap();
     }
@@ -222,7 +307,7 @@ fn an_attempt_without_an_outcome_counts_as_refused_for_twelve_hours() {
 
 #[test]
 fn a_secret_that_was_accepted_outlives_lost_answers() {
-    let mut ledger = Ledger::new();
+    let ledger = Ledger::new();
     ledger.attempt("right", LoginOutcome::Accepted).unwrap();
     for _ in 0..20 {
         ledger.attempt("right", LoginOutcome::Unknown).unwrap();
@@ -264,20 +349,20 @@ fn accounts_and_zvms_are_counted_apart() {
     assert!(
         ledger
             .state
-            .login_permitted_at(ZVM, "other", &secret, ledger.now)
+            .login_permitted_at(ZVM, "other", &secret, ledger.now.get())
             .is_ok()
     );
     assert!(
         ledger
             .state
-            .login_permitted_at("zvm2:443", "admin", &secret, ledger.now)
+            .login_permitted_at("zvm2:443", "admin", &secret, ledger.now.get())
             .is_ok()
     );
 }
 
 #[test]
 fn a_clock_that_jumps_back_forgets_nothing() {
-    let mut ledger = Ledger::new();
+    let ledger = Ledger::new();
     ledger.refused("a", 2);
     ledger.attempt("b", LoginOutcome::Unknown).unwrap();
     let _died = ledger.ask_for("c").unwrap();

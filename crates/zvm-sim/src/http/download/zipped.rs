@@ -86,7 +86,8 @@ fn options(entry: &Entry) -> SimpleFileOptions {
     )
     .unwrap_or_default();
     SimpleFileOptions::default()
-        .compression_level(Some(1))
+        // Fast; the level below makes what can't be compressed longer.
+        .compression_level(Some(2))
         .large_file(entry.size >= LARGE)
         .unix_permissions(entry.mode & 0o777)
         .last_modified_time(stamp)
