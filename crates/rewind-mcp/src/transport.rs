@@ -13,7 +13,7 @@ use rmcp::{
         async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH},
     },
 };
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
@@ -153,11 +153,12 @@ fn not_json(line: &[u8]) -> Option<ErrorData> {
     if line.trim_ascii().is_empty() {
         return None;
     }
-    let error = serde_json::from_slice::<Value>(line).err()?;
-    Some(ErrorData::parse_error(
-        format!("The line is no JSON: {error}"),
-        None,
-    ))
+    let problem = match str::from_utf8(line) {
+        Ok(text) => serde_json::from_str::<IgnoredAny>(text).err()?.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let message = format!("The line is no JSON: {problem}");
+    Some(ErrorData::parse_error(message, None))
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
