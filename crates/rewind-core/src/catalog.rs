@@ -304,6 +304,12 @@ impl Entry {
         }
     }
 
+    /// Whether it is for this server.
+    #[must_use]
+    pub fn is_for(&self, server: &str) -> bool {
+        self.server.matches(server)
+    }
+
     fn names(&self, server: Option<&str>, tool: &str) -> bool {
         self.tool.matches(tool) && server.is_none_or(|server| self.server.matches(server))
     }

@@ -26,8 +26,11 @@ use crate::{
     guard::{
         Covered, Guarding, Sharing, all_or_failed, at_once, given, pinned, refuse_what_can_not_work,
     },
-    state::{State, calls::NewCall},
-    stop::Stop,
+    state::{
+        State,
+        calls::{NewCall, SeenBy},
+    },
+    stop::Stops,
 };
 use outcome::{OpenCall, Recorder};
 use tools::Seen;
@@ -119,8 +122,8 @@ pub enum ToolStanding {
 
 /// Cheap to clone; the catalog behind it follows its file.
 ///
-/// One enforcer sees a call once: what it sees again is another call, and gets a pin of its own. Two of them, such as a hook's and a
-/// proxy's, may see the same call, and take one pin between them. Dropping the last clone waits until the outcomes are written down.
+/// One enforcer sees a call once: what it sees again is another call, and gets a pin of its own. A hook's and a proxy's may see the
+/// same call, and take one pin between them. Dropping the last clone waits until the outcomes are written down.
 #[derive(Clone, Debug)]
 pub struct Enforcer {
     inner: Arc<Inner>,
@@ -130,7 +133,8 @@ pub struct Enforcer {
 struct Inner {
     rewind: Rewind,
     catalog: LiveCatalog,
-    stop: Stop,
+    stop: Stops,
+    seen_by: SeenBy,
     /// This enforcer's name in the state.
     observer: String,
     recorder: Arc<Recorder>,
@@ -141,11 +145,23 @@ struct Inner {
 }
 
 impl Enforcer {
-    /// Opens the configured catalog. Neither the state nor the ZVM is touched before a call is listed.
+    /// For a proxy. Opens the configured catalog; neither the state nor the ZVM is touched before a call is listed.
     ///
     /// # Errors
     /// `configuration` where no catalog is configured; `catalog_unusable` where there is no good one to start with.
     pub fn new(rewind: Rewind) -> Result<Self, Error> {
+        Self::seeing(rewind, SeenBy::Proxy)
+    }
+
+    /// For one event of a harness, as [`new`](Self::new).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_hook(rewind: Rewind) -> Result<Self, Error> {
+        Self::seeing(rewind, SeenBy::Hook)
+    }
+
+    fn seeing(rewind: Rewind, seen_by: SeenBy) -> Result<Self, Error> {
         let config = rewind.config();
         let Some(file) = &config.catalog else {
             return Err(Error::new(
@@ -158,7 +174,8 @@ impl Enforcer {
         let recorder = Recorder::new(rewind.core.state.clone());
         let inner = Inner {
             catalog,
-            stop: Stop::at(&config.state_dir),
+            stop: Stops::of(&config.state_dir),
+            seen_by,
             observer: Uuid::new_v4().simple().to_string(),
             recorder: Arc::new(recorder),
             looks: State::new(&config.state_dir),
@@ -174,6 +191,17 @@ impl Enforcer {
     #[must_use]
     pub fn may_be_listed(&self, server: Option<&str>, tool: &str) -> bool {
         self.inner.catalog.now().catalog.names(given(server), tool)
+    }
+
+    /// Whether any entry of the catalog is for this server. Where none is, everything passes.
+    #[must_use]
+    pub fn has_entries_for(&self, server: &str) -> bool {
+        let current = self.inner.catalog.now();
+        current
+            .catalog
+            .entries()
+            .iter()
+            .any(|entry| entry.is_for(server))
     }
 
     /// What is to be done about a call. No ZVM, no waiting.
@@ -219,6 +247,19 @@ impl Enforcer {
     /// # Errors
     /// `stopped`; those of [`Rewind::guard`], with what was pinned. The call must not be made.
     pub async fn guard(&self, listed: ListedCall, call: &Call) -> Result<Guarded, Error> {
+        self.guard_known(listed, call, None).await
+    }
+
+    /// As [`guard`](Self::guard), of a call that a harness has an id for: hooks that are told the same one see the same call.
+    ///
+    /// # Errors
+    /// As [`guard`](Self::guard).
+    pub async fn guard_known(
+        &self,
+        listed: ListedCall,
+        call: &Call,
+        correlation: Option<&str>,
+    ) -> Result<Guarded, Error> {
         let ListedCall {
             listing,
             mut warnings,
@@ -237,6 +278,8 @@ impl Enforcer {
         let new = NewCall {
             zvm: core.config.zvm(),
             observer: inner.observer.clone(),
+            seen_by: inner.seen_by,
+            correlation: correlation.map(str::to_owned),
             call: listing.call.clone(),
             agent: intent.agent.clone(),
             change: intent.change.clone(),

@@ -11,7 +11,7 @@ use crate::{
     login_gate::StateGate,
     protection, recovery,
     state::{State, StateError},
-    stop::Stop,
+    stop::Stops,
 };
 use std::{
     sync::{Arc, Weak},
@@ -195,12 +195,12 @@ impl Rewind {
     }
 
     /// Refuses while a person has stopped changes. A guard that an agent asks for is the word that it may make its change, so the
-    /// MCP server asks this first; a person at a terminal may pin whenever they like.
+    /// MCP server and the commands ask this first.
     ///
     /// # Errors
     /// `stopped`, with the reason; `state` where it cannot be told.
     pub fn not_stopped(&self) -> Result<(), Error> {
-        Stop::at(&self.core.config.state_dir).check()
+        Stops::of(&self.core.config.state_dir).check()
     }
 
     /// The listed tools whose servers describe them in another way than was accepted, by server and name.

@@ -2,7 +2,7 @@
 //!
 //! Looking at it costs one `lstat`, so it is looked at before every listed call and no process has to be told. It fails closed: a file
 //! that cannot be read, a link and a folder of its name all count as a stop.
-use crate::{Error, ErrorCode, text as readable};
+use crate::{Error, ErrorCode, config::default_state_dir, text as readable};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -20,6 +20,45 @@ const MAX_REASON: usize = 500;
 #[derive(Clone, Debug)]
 pub struct Stop {
     path: PathBuf,
+}
+
+/// The stops that hold for a program: that of its own state folder, and that of the platform's, which a person reaches without
+/// a configuration.
+#[derive(Clone, Debug)]
+pub struct Stops(Vec<Stop>);
+
+impl Stops {
+    /// Those that hold for programs with this state folder.
+    #[must_use]
+    pub fn of(state_dir: &Path) -> Self {
+        let users = default_state_dir().filter(|users| users != state_dir);
+        Self(
+            [Some(state_dir), users.as_deref()]
+                .into_iter()
+                .flatten()
+                .map(Stop::at)
+                .collect(),
+        )
+    }
+
+    /// Refuses while one of them is in force.
+    ///
+    /// # Errors
+    /// As [`Stop::check`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.0.iter().try_for_each(Stop::check)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Stop> {
+        self.0.iter()
+    }
+}
+
+impl From<Stop> for Stops {
+    fn from(stop: Stop) -> Self {
+        Self(vec![stop])
+    }
 }
 
 /// What is in force.

@@ -227,6 +227,39 @@ async fn what_cannot_be_guarded_is_not_forwarded() {
 }
 
 #[tokio::test]
+async fn a_name_that_could_be_taken_for_a_listed_one_is_not_forwarded() {
+    let stage = Stage::new().await;
+    let mut proxy = stage.proxy().await;
+    for name in ["LISTED", " listed", "Listed\u{a0}"] {
+        let params = json!({ "name": name, "arguments": { "vm": "lonely" } });
+        let answer = proxy.request("tools/call", params).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("listed"), "{answer}");
+    }
+    assert_eq!(stage.received(), Vec::<Value>::new());
+    assert_eq!(stage.ends(proxy).await, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_no_entry_is_for_is_warned_about() {
+    let stage = Stage::new().await;
+    for (name, warned) in [("wire", false), ("wires", true)] {
+        let mut command = stage.world.command(&["proxy", "--name", name, "--"]);
+        command.arg(wire_server());
+        let mut proxy = Server::of(&mut command);
+        proxy.initialize("2025-11-25").await;
+        proxy.close_stdin();
+        let (code, log) = proxy.end().await;
+        assert_eq!(code, 0);
+        assert_eq!(
+            log.contains("no entry of the catalog is for this server"),
+            warned,
+            "{log}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_half_done_guard_forwards_nothing_and_names_the_pins() {
     let stage = Stage::of(
         Scenario::fast(),

@@ -94,7 +94,7 @@ impl Place {
             .enable_all()
             .build()
             .unwrap()
-            .block_on(guarded(args, &self.pinner, &self.stop()))
+            .block_on(guarded(args, &self.pinner, &self.stop().into()))
     }
 
     fn touch(&self, options: &[&str]) -> u8 {

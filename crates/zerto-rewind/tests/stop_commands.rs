@@ -7,12 +7,15 @@
     missing_docs
 )]
 
+mod support;
+
 use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
+use support::World;
 use tempfile::TempDir;
 
 struct Place(TempDir);
@@ -153,4 +156,47 @@ fn a_stop_that_cannot_be_written_or_lifted_is_an_error() {
         assert_eq!(said.code, 1, "{}", said.out);
         assert!(said.err.contains("stop.json"), "{}", said.err);
     }
+}
+
+/// A person who is in a hurry has no configuration at hand.
+#[tokio::test]
+async fn a_stop_without_a_configuration_holds_for_every_state_folder_of_the_user() {
+    let world = World::new().await;
+    let home = world.path("home");
+    let of_user = |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command
+            .env("HOME", &home)
+            .env("XDG_STATE_HOME", home.join("state"));
+        command
+    };
+    let guard = async || {
+        let run = world
+            .finish(&mut of_user(&["guard", "jp-ubuntu", "--action", "x"]))
+            .await;
+        (run.code, run.stderr)
+    };
+    let stop = world
+        .finish(of_user(&["stop", "--reason", "3 a.m."]).env_remove("ZERTO_REWIND_CONFIG"))
+        .await;
+    assert_eq!(stop.code, 0, "{}", stop.stderr);
+    assert!(
+        stop.stdout.contains("Every listed call of this user"),
+        "{}",
+        stop.stdout
+    );
+    let (code, said) = guard().await;
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("3 a.m."), "{said}");
+    // With a configuration, a resume lifts both.
+    let stop = world.finish(&mut of_user(&["stop"])).await;
+    assert!(
+        stop.stdout.contains("with this state folder"),
+        "{}",
+        stop.stdout
+    );
+    let resume = world.finish(&mut of_user(&["resume"])).await;
+    assert_eq!(resume.code, 0, "{}", resume.stderr);
+    let (code, said) = guard().await;
+    assert_eq!(code, 0, "{said}");
 }

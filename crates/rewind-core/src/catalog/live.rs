@@ -102,7 +102,14 @@ impl LiveCatalog {
         let (catalog, files) = Catalog::load_watched(&self.file);
         let (catalog, broken) = match catalog {
             Ok(catalog) => {
-                tracing::info!(file = %self.file.display(), entries = catalog.entries().len(), "the catalog was read again");
+                let (file, entries) = (self.file.display(), catalog.entries().len());
+                if entries == 0 {
+                    tracing::warn!(%file, "the catalog was read again and has no entries: every call passes without a guard");
+                } else if last.broken.is_some() {
+                    tracing::warn!(%file, entries, "the catalog is mended and in force");
+                } else {
+                    tracing::info!(%file, entries, "the catalog was read again");
+                }
                 (Arc::new(catalog), None)
             }
             Err(error) => {

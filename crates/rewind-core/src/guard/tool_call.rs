@@ -14,7 +14,7 @@ use crate::{
     catalog::{self, Catalog, CatalogError, Lookup, Mode, Skipped},
     enforce::{Given, Listing, check_tool, denied, name, refused},
     rewind::Core,
-    stop::Stop,
+    stop::Stops,
     text,
 };
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(crate) async fn guard_tool_call(
         Lookup::Denied(entry) => return Err(denied(entry, &looked_up)),
         Lookup::Listed(entry) => entry,
     };
-    let stop = Stop::at(&core.config.state_dir);
+    let stop = Stops::of(&core.config.state_dir);
     stop.check()?;
     core.check_tool(&looked_up).await?;
 

@@ -1,7 +1,7 @@
 //! Listed calls, and who takes the pins for them.
 //!
 //! A hook and a proxy may see one and the same call: by its server, tool, arguments and VM. The one that comes second uses the
-//! first one's guard, and while that is on its way, waits for it. Which of them is the second is decided in one transaction. A first
+//! first one's guard (two hooks only where their harness says that it is one call; two proxies never), and while that is on its way, waits for it. Which of them is the second is decided in one transaction. A first
 //! one that died, failed, or is past its time holds nobody up: whether its process lives is told by the lock on its marker.
 
 use std::{path::Path, time::Duration};
@@ -23,6 +23,24 @@ pub(crate) struct CallId(pub(super) i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClaimId(i64);
 
+/// Who sees a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SeenBy {
+    /// Each call that it sees is one of its own.
+    Proxy,
+    /// A harness may show a hook one call several times, and says by its own id that it is the same.
+    Hook,
+}
+
+impl SeenBy {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Proxy => "proxy",
+            Self::Hook => "hook",
+        }
+    }
+}
+
 /// A listed call, about to be guarded.
 #[derive(Debug, Clone)]
 pub(crate) struct NewCall {
@@ -30,6 +48,9 @@ pub(crate) struct NewCall {
     pub zvm: String,
     /// Who saw the call. One observer sees a call once: what it sees again is another call.
     pub observer: String,
+    pub seen_by: SeenBy,
+    /// The harness's id of the call, where a hook was told one.
+    pub correlation: Option<String>,
     pub call: ToolCall,
     /// As in the tag.
     pub agent: String,
@@ -67,8 +88,9 @@ impl State {
             let owner = open.owner()?;
             open.write(|database| {
                 database.execute(
-                    "INSERT INTO listed_call (at, zvm, observer, owner, server, tool, arguments_digest, agent, change_id)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    "INSERT INTO listed_call
+                         (at, zvm, observer, owner, server, tool, arguments_digest, agent, change_id, seen_by, correlation)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                     params![
                         millis(Timestamp::now()),
                         new.zvm,
@@ -79,6 +101,8 @@ impl State {
                         new.call.arguments_digest,
                         new.agent,
                         new.change,
+                        new.seen_by.as_str(),
+                        new.correlation,
                     ],
                 )?;
                 Ok(CallId(database.last_insert_rowid()))
@@ -248,14 +272,20 @@ impl Claiming<'_> {
         Ok(ClaimId(self.database.last_insert_rowid()))
     }
 
-    /// Claims of others that saw a call like this one, oldest first: none of it was told an outcome, and this observer has not used
-    /// them, or later ones, for an earlier call like this one.
+    /// Claims of others that saw a call like this one, oldest first: a hook where this is a proxy and the other way round; or another
+    /// hook that was told the same id of the call, or, where one of the two was told none, is of the same session. None of it was told an outcome, and this observer has not used them, or later ones,
+    /// for an earlier call like this one.
     fn of_the_same_call(&self) -> rusqlite::Result<Vec<Other>> {
         self.others(
             "SELECT c.id, c.at, l.owner, l.server, me.server, e.at, e.guard
              FROM listed_call me
              JOIN listed_call l ON l.arguments_digest = me.arguments_digest AND l.tool = me.tool AND l.zvm = me.zvm
                   AND l.observer <> me.observer
+                  AND (l.seen_by <> me.seen_by
+                       OR l.seen_by = 'hook' AND CASE
+                           WHEN l.correlation IS NULL OR me.correlation IS NULL
+                           THEN l.agent = me.agent AND l.change_id = me.change_id
+                           ELSE l.correlation = me.correlation END)
              JOIN claim c ON c.call = l.id AND c.vm_identifier = :vm AND c.joins IS NULL
              LEFT JOIN claim_ended e ON e.claim = c.id
              WHERE me.id = :call AND l.at >= :from

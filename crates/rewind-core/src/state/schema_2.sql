@@ -13,7 +13,10 @@ CREATE TABLE listed_call (
     tool             TEXT NOT NULL,
     arguments_digest TEXT NOT NULL,
     agent            TEXT NOT NULL,
-    change_id        TEXT NOT NULL
+    change_id        TEXT NOT NULL,
+    seen_by          TEXT NOT NULL CHECK (seen_by IN ('proxy', 'hook')),
+    -- The harness's id of the call.
+    correlation      TEXT
 ) STRICT;
 CREATE INDEX listed_call_by_arguments ON listed_call (arguments_digest, id);
 CREATE INDEX listed_call_by_time ON listed_call (zvm, at);

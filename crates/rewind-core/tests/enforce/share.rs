@@ -1,8 +1,8 @@
 //! A hook and a proxy that see the same call.
 use crate::{
     stage::{
-        self, Heard, LONG, checkpoint, enforcer, guard, guard_with, inserts, observed, outcomes,
-        stage, texts,
+        self, Heard, LONG, checkpoint, enforcer, guard, guard_with, inserts, observed, of_hook,
+        outcomes, stage, texts,
     },
     support::call,
 };
@@ -24,7 +24,7 @@ const CHILD: &str = "REWIND_TEST_CHILD_CONFIG";
 #[tokio::test]
 async fn they_take_one_pin() {
     let world = stage().await;
-    let (hook, proxy) = (enforcer(&world), enforcer(&world));
+    let (hook, proxy) = (of_hook(&world), enforcer(&world));
     let first = guard(&hook, "vm_stop", "jp-ubuntu").await.unwrap();
     let pin = checkpoint(&first).to_owned();
     let tag = first.receipts[0].tag.clone();
@@ -80,7 +80,7 @@ async fn a_call_that_is_repeated_after_its_outcome_gets_its_own_pin() {
     let arguments = json!({ "vm": "jp-ubuntu" });
     let mut pins = Vec::new();
     for round in 1..=2 {
-        let hook = enforcer(&world);
+        let hook = of_hook(&world);
         let guarded = guard(&hook, "vm_stop", "jp-ubuntu").await.unwrap();
         assert!(!guarded.reused, "round {round}");
         pins.push(checkpoint(&guarded).to_owned());
@@ -106,7 +106,7 @@ async fn what_one_proxy_sees_twice_are_two_calls() {
 
     // One of the two had a hook before it: the hook's pin serves one of them.
     let world = stage().await;
-    let (hook, proxy) = (enforcer(&world), enforcer(&world));
+    let (hook, proxy) = (of_hook(&world), enforcer(&world));
     hook.hand_over(guard(&hook, "vm_stop", "jp-ubuntu").await.unwrap(), None);
     let both = futures::future::join(
         guard(&proxy, "vm_stop", "jp-ubuntu"),
@@ -121,7 +121,7 @@ async fn what_one_proxy_sees_twice_are_two_calls() {
 #[tokio::test]
 async fn calls_that_differ_do_not_share() {
     let world = stage().await;
-    let hook = enforcer(&world);
+    let hook = of_hook(&world);
     hook.hand_over(guard(&hook, "vm_stop", "jp-ubuntu").await.unwrap(), None);
     let proxy = enforcer(&world);
     let more = json!({ "vm": "jp-ubuntu", "force": true });
@@ -155,7 +155,7 @@ async fn an_agents_own_guard_is_not_taken_for_the_calls() {
 #[tokio::test]
 async fn the_second_waits_while_the_first_is_pinning() {
     let world = stage().await;
-    let (hook, proxy) = (enforcer(&world), enforcer(&world));
+    let (hook, proxy) = (of_hook(&world), enforcer(&world));
     world.sim.update(|switches| switches.hold_listing = true);
     let (heard, of_proxy) = Heard::call();
     let arguments = json!({ "vm": "app01" });
@@ -183,7 +183,7 @@ async fn the_second_waits_while_the_first_is_pinning() {
 #[tokio::test]
 async fn a_first_one_that_gives_up_holds_nobody_up() {
     let world = stage().await;
-    let (hook, proxy) = (enforcer(&world), enforcer(&world));
+    let (hook, proxy) = (of_hook(&world), enforcer(&world));
     world.sim.update(|switches| switches.hold_listing = true);
     let (heard, of_proxy) = Heard::call();
     let of_hook = call();
@@ -213,7 +213,7 @@ async fn a_first_one_that_gives_up_holds_nobody_up() {
 async fn child_that_pins() {
     let Ok(config) = env::var(CHILD) else { return };
     let config = rewind_core::config::Config::load(config.as_ref()).unwrap();
-    let hook = Enforcer::new(rewind_core::Rewind::new(config).unwrap()).unwrap();
+    let hook = Enforcer::of_hook(rewind_core::Rewind::new(config).unwrap()).unwrap();
     let _ = guard(&hook, "vm_stop", "jp-ubuntu").await;
 }
 
@@ -258,7 +258,7 @@ async fn a_first_one_that_is_killed_holds_nobody_up() {
 async fn waiting_has_an_end() {
     let world = stage::of(Scenario::fast(), json!({})).await;
     world.sim.update(|switches| switches.hold_listing = true);
-    let hook = enforcer(&world);
+    let hook = of_hook(&world);
     let hasty = Enforcer::new(world.with_config(&json!({
         "catalog": "catalog.toml", "guard": { "listed_timeout": "1s", "deadline": "1s" },
     })))
@@ -288,7 +288,7 @@ async fn a_pin_that_is_gone_is_not_used() {
     let mut scenario = Scenario::fast();
     scenario.vpg_mut("jp-ubuntu").unwrap().history = Duration::from_secs(1);
     let world = stage::of(scenario, json!({})).await;
-    let hook = enforcer(&world);
+    let hook = of_hook(&world);
     hook.hand_over(guard(&hook, "vm_stop", "jp-ubuntu").await.unwrap(), None);
     world
         .sim
@@ -301,4 +301,39 @@ async fn a_pin_that_is_gone_is_not_used() {
     assert_eq!(inserts(&world), 2);
     let ends = "SELECT iif(guard IS NULL, 'none', 'guarded') FROM claim_ended ORDER BY claim";
     assert_eq!(texts(&world, ends), ["guarded", "none", "guarded"]);
+}
+
+#[tokio::test]
+async fn two_hooks_share_only_what_their_harness_calls_one_call_and_two_proxies_nothing() {
+    let world = stage().await;
+    let arguments = json!({ "vm": "jp-ubuntu" });
+    let observed = observed("vm_stop", &arguments);
+    let by = |session: &str| {
+        let mut by = call();
+        by.session_change_id = session.into();
+        by
+    };
+    let mut reused = Vec::new();
+    for (id, session) in [
+        (Some("toolu_1"), "s1"),
+        (Some("toolu_1"), "s1"),
+        (Some("toolu_2"), "s1"),
+        (None, "s2"),
+        (None, "s2"),
+        (None, "s3"),
+    ] {
+        let hook = of_hook(&world);
+        let listed = stage::listed(&hook, &observed);
+        let guarded = hook.guard_known(listed, &by(session), id).await.unwrap();
+        reused.push(guarded.reused);
+        hook.hand_over(guarded, id);
+    }
+    assert_eq!(reused, [false, true, false, false, true, false]);
+
+    let world = stage().await;
+    let proxies = [enforcer(&world), enforcer(&world)];
+    for proxy in &proxies {
+        assert!(!guard(proxy, "vm_stop", "jp-ubuntu").await.unwrap().reused);
+    }
+    assert_eq!(inserts(&world), 2);
 }

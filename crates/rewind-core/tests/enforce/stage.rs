@@ -68,9 +68,14 @@ pub fn beside(world: &World) -> Rewind {
     world.with_config(&json!({ "catalog": "catalog.toml" }))
 }
 
-/// A proxy or a hook, with a process of its own.
+/// A proxy, with a process of its own.
 pub fn enforcer(world: &World) -> Enforcer {
     Enforcer::new(beside(world)).unwrap()
+}
+
+/// A hook, with a process of its own.
+pub fn of_hook(world: &World) -> Enforcer {
+    Enforcer::of_hook(beside(world)).unwrap()
 }
 
 pub fn observed<'a>(tool: &'a str, arguments: &'a Value) -> ObservedCall<'a> {

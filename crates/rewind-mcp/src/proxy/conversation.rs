@@ -19,7 +19,7 @@ pub use server::FromServer;
 
 use super::{
     answer::{self, INVALID_PARAMS, INVALID_REQUEST},
-    call::{RequestMeta, TOOLS_CALL, ToolCall, name_of},
+    call::{RequestMeta, TOOLS_CALL, ToolCall, folded, name_of},
     enforcement::{Enforcement, Ruling},
     gate::{Gate, InFlight, lock},
     held::{Held, Ticket},
@@ -227,6 +227,15 @@ impl<E: Enforcement> Conversation<E> {
             Err(what) => return FromClient::Answer(answer::error(head.id, INVALID_PARAMS, &what)),
         };
         if !gate.enforcer.may_be_listed(gate.server(), &call.name) {
+            let plain = folded(call.name.trim());
+            if plain != *call.name && gate.enforcer.may_be_listed(gate.server(), &plain) {
+                let what = format!(
+                    "the tool's name {:?} could be taken for {plain:?}, which the catalog lists: call it by the name that the server gives it; if that is \
+                     this one, a person has to list it",
+                    call.name
+                );
+                return FromClient::Answer(answer::error(head.id, INVALID_PARAMS, &what));
+            }
             return self.forward(head.id, Pending::Plain);
         }
         let Some(id) = head.id else {
@@ -254,7 +263,7 @@ impl<E: Enforcement> Conversation<E> {
                         ),
                     )
                     .with_next(
-                        "Call it again with arguments that are plain JSON, each member once.",
+                        "Call it again with arguments that are plain JSON: each member once, at most 128 deep, whole characters.",
                     ),
                 );
             }
@@ -382,7 +391,8 @@ impl<E: Enforcement> Conversation<E> {
             state.progress.remove(&token);
         }
         let ended = state.closed.then(|| Error {
-            message: "the client or the server was about to end before the call was guarded".into(),
+            message: "the client or the server ended, or was about to, before the call was guarded"
+                .into(),
             ..error.clone()
         });
         Some(answer::refusal(
@@ -449,6 +459,12 @@ impl<E: Enforcement> Conversation<E> {
             .pending
             .extract_if(|_, pending| matches!(pending, Pending::Guarded(..)))
             .collect();
+        if !guarded.is_empty() {
+            tracing::warn!(
+                calls = guarded.len(),
+                "the server ended before it answered calls that were guarded and forwarded: whether they were carried out is not known"
+            );
+        }
         for (_, pending) in guarded {
             if let Pending::Guarded(in_flight, _) = pending {
                 self.gate.enforcer.outcome(in_flight.guarded, Outcome::Lost);

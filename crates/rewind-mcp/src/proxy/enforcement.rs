@@ -17,6 +17,8 @@ pub trait Enforcement: Clone + Send + Sync + 'static {
     type Guarded: Send + 'static;
     /// See [`Enforcer::may_be_listed`].
     fn may_be_listed(&self, server: Option<&str>, tool: &str) -> bool;
+    /// See [`Enforcer::has_entries_for`].
+    fn has_entries_for(&self, server: &str) -> bool;
     /// See [`Enforcer::verdict`].
     fn verdict(&self, call: &ObservedCall<'_>) -> Ruling<Self::Listed>;
     /// See [`Enforcer::guard`].
@@ -63,6 +65,10 @@ impl Enforcement for Enforcer {
 
     fn may_be_listed(&self, server: Option<&str>, tool: &str) -> bool {
         self.may_be_listed(server, tool)
+    }
+
+    fn has_entries_for(&self, server: &str) -> bool {
+        self.has_entries_for(server)
     }
 
     fn verdict(&self, call: &ObservedCall<'_>) -> Ruling<Self::Listed> {

@@ -73,9 +73,22 @@ pub struct Gate<E: Enforcement> {
 /// A place among the calls that wait for their guards.
 pub type Place = tokio::sync::OwnedSemaphorePermit;
 
+/// A name that no entry is for is most likely a mistake, and nothing else would tell of it.
+fn warn_of_no_entries(enforcer: &impl Enforcement, server: &str) {
+    if !enforcer.has_entries_for(server) {
+        tracing::warn!(
+            server,
+            "no entry of the catalog is for this server: every call passes without a guard. Give the proxy the catalog's name for it with --name"
+        );
+    }
+}
+
 impl<E: Enforcement> Gate<E> {
     /// A gate for a server whose name is `name`, or else the one that it reports first.
     pub fn new(enforcer: E, name: Option<String>) -> Self {
+        if let Some(name) = &name {
+            warn_of_no_entries(&enforcer, name);
+        }
         Self {
             enforcer,
             name: name.map(OnceLock::from).unwrap_or_default(),
@@ -108,7 +121,10 @@ impl<E: Enforcement> Gate<E> {
         let Some(name) = name_of(implementation).filter(|name| !name.is_empty()) else {
             return;
         };
-        let known = self.name.get_or_init(|| name.clone());
+        let known = self.name.get_or_init(|| {
+            warn_of_no_entries(&self.enforcer, &name);
+            name.clone()
+        });
         if *known != name {
             tracing::debug!(
                 known,

@@ -160,6 +160,10 @@ impl Enforcement for Script {
             && (self.is_listed(tool) || tool.starts_with("denied") || tool.starts_with("when"))
     }
 
+    fn has_entries_for(&self, server: &str) -> bool {
+        server != "harmless"
+    }
+
     fn verdict(&self, call: &ObservedCall<'_>) -> Ruling<Listed> {
         if !self.may_be_listed(call.server, call.tool)
             || (call.tool.starts_with("when") && call.arguments["on"] != true)

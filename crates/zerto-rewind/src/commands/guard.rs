@@ -19,6 +19,8 @@ pub async fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let session = Session::open(config, interrupt)?;
+    // Who pins is about to make a change, or lets a script make it.
+    session.rewind().not_stopped()?;
     if let Err(error) = session.rewind().catalog().await {
         output::warning(&format!(
             "the catalog can't be used: {}\nThis guard does not need it, but an agent's tool calls are refused until it is mended.",

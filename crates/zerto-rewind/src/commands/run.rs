@@ -3,7 +3,7 @@
 //! The exit code is the command's (128 + n where signal n ended it). Not guarded means not run, and exit code 125, which a command has
 //! no reason to use; 126 and 127 are given where it cannot be executed or found, as `env` and `timeout` do.
 use crate::{output, progress::Bar, session};
-use rewind_core::{Call, Error, ErrorCode, GuardRequest, Receipt, Rewind, stop::Stop};
+use rewind_core::{Call, Error, ErrorCode, GuardRequest, Receipt, Rewind, stop::Stops};
 use std::{
     ffi::OsString,
     io,
@@ -75,7 +75,7 @@ pub(crate) fn runtime() -> Result<Runtime, Error> {
 #[must_use]
 pub fn run(args: RunArgs, config: Option<PathBuf>) -> ExitCode {
     let opened = session::open(config.as_deref()).and_then(|rewind| {
-        let stop = Stop::at(&rewind.config().state_dir);
+        let stop = Stops::of(&rewind.config().state_dir);
         Ok((rewind, stop, runtime()?))
     });
     match opened {
@@ -87,7 +87,7 @@ pub fn run(args: RunArgs, config: Option<PathBuf>) -> ExitCode {
 }
 
 /// As `run`, with what takes the pins and what may forbid it; returns the exit code.
-pub async fn guarded(args: RunArgs, pinner: &impl Pinner, stop: &Stop) -> u8 {
+pub async fn guarded(args: RunArgs, pinner: &impl Pinner, stop: &Stops) -> u8 {
     let mut signals = match signals::Signals::listen() {
         Ok(signals) => signals,
         Err(error) => {

@@ -1,9 +1,9 @@
 //! `zerto-rewind stop` and `resume`: refuse every listed call of this user, at once and until a person lifts it.
 use crate::{output::Output, session};
 use rewind_core::{
-    Error, ErrorCode,
-    config::{self, Config, ConfigError},
-    stop::{Stop, StopNote},
+    Error,
+    config::{self, Config},
+    stop::{Stop, StopNote, Stops},
 };
 use serde::Serialize;
 use std::{
@@ -28,6 +28,8 @@ pub struct ResumeArgs {}
 struct Report {
     stopped: Option<StopNote>,
     before: Option<StopNote>,
+    /// It holds for all programs of this user, whatever their state folder.
+    of_user: bool,
     /// The file that holds it.
     file: PathBuf,
 }
@@ -51,7 +53,11 @@ pub fn stop(args: StopArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
             None => "",
         };
         format!(
-            "{note}\n{again}Every listed call is refused until `zerto-rewind resume`. Unlisted calls still pass.\n{}",
+            "{note}\n{again}{} refused until `zerto-rewind resume`. Unlisted calls still pass.\n{}",
+            match report.of_user {
+                true => "Every listed call of this user is",
+                false => "Every listed call of programs with this state folder is",
+            },
             report.file.display()
         )
     })
@@ -60,7 +66,15 @@ pub fn stop(args: StopArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
 /// Lifts the stop and says what was in force.
 #[must_use]
 pub fn resume(_args: ResumeArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
-    let lift = |stop: &Stop| Ok((None, stop.lift()?));
+    // A person who says so means both: the state folder's stop, and the user's.
+    let lift = |stop: &Stop| {
+        let folder = stop.path().parent().unwrap_or(Path::new("."));
+        let mut before = None;
+        for stop in Stops::of(folder).iter() {
+            before = stop.lift()?.or(before);
+        }
+        Ok((None, before))
+    };
     report(config.as_deref(), json, lift, |report| {
         match &report.before {
             Some(note) => format!("resumed; it was {note}"),
@@ -81,6 +95,7 @@ fn report(
         let (stopped, before) = act(&stop)?;
         let file = stop.path().to_owned();
         Ok(Report {
+            of_user: config::default_state_dir().is_some_and(|users| users == folder),
             stopped,
             before,
             file,
@@ -97,11 +112,8 @@ fn report(
 
 /// The configuration's state folder; the platform's where no configuration is named, since a stop must not wait for one.
 fn state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
-    let unusable = |error: ConfigError| Error::new(ErrorCode::Configuration, error.to_string());
     match Config::locate(config) {
-        Ok(file) => Config::load(&file)
-            .map(|config| config.state_dir)
-            .map_err(unusable),
-        Err(error) => config::default_state_dir().ok_or_else(|| unusable(error)),
+        Ok(file) => Ok(Config::load(&file)?.state_dir),
+        Err(error) => config::default_state_dir().ok_or_else(|| error.into()),
     }
 }

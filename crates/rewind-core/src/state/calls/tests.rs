@@ -40,6 +40,11 @@ fn new_call(observer: &str) -> NewCall {
     NewCall {
         zvm: ZVM.into(),
         observer: observer.into(),
+        seen_by: match observer {
+            "proxy" => SeenBy::Proxy,
+            _ => SeenBy::Hook,
+        },
+        correlation: Some("toolu".into()),
         call: ToolCall {
             server: Some("vmware".into()),
             tool: "vm_delete".into(),

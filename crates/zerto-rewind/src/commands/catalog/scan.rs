@@ -10,7 +10,7 @@ use rmcp::{
         ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
         Tool,
     },
-    service::{ClientLifecycleMode, ClientServiceExt as _, RunningService},
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService},
     transport::{StreamableHttpClientTransport, TokioChildProcess},
 };
 use tokio::{process::Command, time::timeout};
@@ -84,9 +84,13 @@ async fn connect(args: &ScanArgs) -> Result<Client, Error> {
         ClientCapabilities::default(),
         Implementation::new("zerto-rewind", env!("CARGO_PKG_VERSION")),
     );
-    let no_answer = |error: rmcp::service::ClientInitializeError| {
+    let no_answer = |error: ClientInitializeError| {
+        let cause = match &error {
+            ClientInitializeError::TransportError { error, .. } => cause(&*error.error),
+            error => error.to_string(),
+        };
         failed(format!(
-            "the server does not answer as an MCP server: {error}"
+            "the server does not answer as an MCP server: {cause}"
         ))
     };
     if let Some(url) = &args.url {
@@ -139,6 +143,12 @@ async fn tools(client: &Client) -> Result<Vec<Described>, Error> {
 fn interrupted() -> Error {
     Error::new(ErrorCode::Cancelled, "the server was not asked to the end")
         .with_next("Run it again when you are ready.")
+}
+
+/// What is at the bottom of an error: above it there is only who passed it on.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map_or_else(String::new, ToString::to_string)
 }
 
 fn failed(message: String) -> Error {

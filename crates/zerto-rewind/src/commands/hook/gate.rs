@@ -93,7 +93,7 @@ impl CatalogGate {
         if let Some(enforcer) = self.enforcer.get() {
             return Ok(enforcer);
         }
-        let enforcer = Enforcer::new(Rewind::new(self.config.clone())?)?;
+        let enforcer = Enforcer::of_hook(Rewind::new(self.config.clone())?)?;
         Ok(self.enforcer.get_or_init(|| enforcer))
     }
 }
@@ -127,17 +127,16 @@ impl Gate for CatalogGate {
         };
         let enforcer = self.enforcer()?;
         let runtime = crate::commands::run::runtime()?;
-        let guarded =
-            runtime
-                .block_on(enforcer.guard(*listed, &call))
-                .map_err(|error| match error.code {
-                    // Nothing else cancels a hook.
-                    ErrorCode::Cancelled => Error {
-                        message: format!("the hook's own deadline was near: {}", error.message),
-                        ..error
-                    },
-                    _ => error,
-                })?;
+        let guarded = runtime
+            .block_on(enforcer.guard_known(*listed, &call, caller.correlation.as_deref()))
+            .map_err(|error| match error.code {
+                // Nothing else cancels a hook.
+                ErrorCode::Cancelled => Error {
+                    message: format!("the hook's own deadline was near: {}", error.message),
+                    ..error
+                },
+                _ => error,
+            })?;
         let pinned = Pinned {
             receipts: guarded.receipts.clone(),
             warnings: guarded.warnings.clone(),
