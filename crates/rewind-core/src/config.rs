@@ -205,6 +205,10 @@ impl Config {
             }
             Err(source) => return Err(ConfigError::Unreadable { file, source }),
         };
+        if !metadata.is_file() {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(ConfigError::Unreadable { file, source });
+        }
         if metadata.len() > MAX_BYTES {
             let source = io::Error::new(io::ErrorKind::InvalidData, "larger than 1 MiB");
             return Err(ConfigError::Unreadable { file, source });

@@ -34,6 +34,8 @@ pub struct RecoveryPlan {
     pub vm: String,
     /// Name of the VPG.
     pub vpg: String,
+    /// The VPG's identifier: two can have one name as it is shown.
+    pub vpg_identifier: String,
     /// Id of the checkpoint.
     pub checkpoint: String,
     /// ISO 8601, UTC, the ZVM's clock.

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks for an orderly end, the second ends at once.
 use tokio_util::sync::CancellationToken;
 
 /// Tells whether the program was asked to end.
@@ -41,6 +41,8 @@ impl Interrupt {
 struct Signals {
     interrupt: Option<tokio::signal::unix::Signal>,
     terminate: Option<tokio::signal::unix::Signal>,
+    /// The terminal or its connection is gone.
+    hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
@@ -51,6 +53,7 @@ impl Signals {
         Self {
             interrupt: signal(SignalKind::interrupt()).ok(),
             terminate: signal(SignalKind::terminate()).ok(),
+            hangup: signal(SignalKind::hangup()).ok(),
         }
     }
 
@@ -58,6 +61,7 @@ impl Signals {
         tokio::select! {
             () = received(&mut self.interrupt) => {}
             () = received(&mut self.terminate) => {}
+            () = received(&mut self.hangup) => {}
         }
     }
 }

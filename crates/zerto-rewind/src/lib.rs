@@ -91,5 +91,5 @@ fn block_on<F: Future<Output = u8>>(
     });
     // A read of the terminal or of stdin can't be cancelled: don't wait for it.
     runtime.shutdown_background();
-    ExitCode::from(code)
+    ExitCode::from(output::exit_code(code))
 }

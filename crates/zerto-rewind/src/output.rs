@@ -2,6 +2,7 @@
 use std::{
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use owo_colors::OwoColorize as _;
@@ -43,12 +44,30 @@ impl Output {
     }
 }
 
+/// Whether something that was to be read could not be written.
+static LOST: AtomicBool = AtomicBool::new(false);
+
 /// To stdout. Styles go where they are wanted: not into pipes, and not against `NO_COLOR`. A reader that has gone
 /// (`| head`) is no error.
 pub fn print(text: &str) {
     let mut out = anstream::stdout().lock();
-    if let Err(error) = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
-        tracing::debug!(%error, "stdout is closed");
+    match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            tracing::debug!(%error, "stdout is closed");
+        }
+        Err(error) => {
+            LOST.store(true, Ordering::Relaxed);
+            note(&format!("error: the result can't be written: {error}"));
+        }
+        Ok(()) => {}
+    }
+}
+
+/// The exit code, which is 1 instead of 0 where a result could not be written.
+pub fn exit_code(code: u8) -> u8 {
+    match code {
+        0 if LOST.load(Ordering::Relaxed) => 1,
+        code => code,
     }
 }
 

@@ -18,6 +18,10 @@ const MAX_BYTES: u64 = 4 << 20;
 pub(super) fn file(path: &Path) -> Result<String, Mistake> {
     let read = || {
         let mut text = String::new();
+        // Opening a pipe would wait for whoever writes into it.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
         File::open(path)?
             .take(MAX_BYTES + 1)
             .read_to_string(&mut text)?;

@@ -140,10 +140,12 @@ fn narrowed<'a>(found: &'a Found, vpg: Option<&str>) -> Result<Vec<&'a FoundVpg>
     let Some(wanted) = vpg.map(str::trim) else {
         return Ok(found.vpgs.iter().collect());
     };
-    let rules: [fn(&FoundVpg, &str) -> bool; 3] = [
+    let rules: [fn(&FoundVpg, &str) -> bool; 4] = [
         |vpg, wanted| vpg.id().eq_ignore_ascii_case(wanted),
         |vpg, wanted| vpg.vpg.name == wanted,
         |vpg, wanted| vpg.vpg.name.to_lowercase() == wanted.to_lowercase(),
+        // As receipts and lists show it.
+        |vpg, wanted| vpg.name() == wanted,
     ];
     rules
         .iter()

@@ -93,7 +93,7 @@ codes! {
         next "Give the account the role that the call needs (an administrator of the ZVM does that).";
     ZvmUnreachable "zvm_unreachable" exit 5:
         "No answer from the ZVM."
-        next "Check `zerto_url`, the network and the ZVM, then try again. Nothing was changed by the call that failed.";
+        next "Check `zerto_url`, the network and the ZVM, then try again.";
     ZvmError "zvm_error" exit 1:
         "The ZVM answered with an error, or with something that can't be read."
         next "Read what the ZVM said, check that `zerto_url` is that of a ZVM 10.x, and try again once it is healthy.";

@@ -8,8 +8,11 @@ use super::{
     resolve::name_of,
     unpack::{self, Limits, Unpacked},
 };
-use crate::{Error, ErrorCode};
-use std::{path::PathBuf, sync::atomic::AtomicU64};
+use crate::{Error, ErrorCode, text};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
 use tempfile::{NamedTempFile, TempDir};
 use zvm_client::{FlrSessionId, PathItem, Zvm};
 
@@ -19,7 +22,7 @@ const FOLDER_LIMITS: Limits = Limits {
     members: 200_000,
     bytes: 1 << 40,
 };
-/// What must stay free on the destination's file system.
+/// What must stay free on the destination's file system, or a tenth of what is free where that is little.
 const RESERVE: u64 = 64 * 1024 * 1024;
 
 /// What arrived and where it is.
@@ -28,6 +31,23 @@ pub(super) struct Recovered {
     pub files: Vec<RecoveredFile>,
     pub skipped: Vec<String>,
     pub notes: Vec<String>,
+}
+
+/// How much may arrive in a folder.
+fn room_at(folder: &Path) -> u64 {
+    free_bytes(folder).map_or(u64::MAX, |free| free - RESERVE.min(free / 10))
+}
+
+fn no_room(folder: &Path) -> Error {
+    Error::new(
+        ErrorCode::DestinationUnusable,
+        format!(
+            "the folder does not fit: {} bytes may be used in {}",
+            room_at(folder),
+            text::display(&folder.display().to_string(), 500)
+        ),
+    )
+    .with_next("Make room at the destination, or recover to another one.")
 }
 
 /// An item of a mounted session.
@@ -158,16 +178,22 @@ impl Downloading<'_> {
         place: &Place,
         contents: &Contents,
     ) -> Result<(TempDir, Unpacked), Error> {
-        let room = free_bytes(place.folder()).map_or(u64::MAX, |free| free.saturating_sub(RESERVE));
+        let room = room_at(place.folder());
         let mut fetched = self
             .fetch(place, Some(room.min(FOLDER_LIMITS.bytes)))
-            .await?;
+            .await
+            .map_err(|error| match error.code {
+                // A folder has no size in the listing: this limit is ours.
+                ErrorCode::DownloadIncomplete if self.arrived.load(Ordering::Relaxed) > room => {
+                    no_room(place.folder())
+                }
+                _ => error,
+            })?;
         if !fetched.is_zip() {
             return Err(incomplete("what arrived for the folder is no archive"));
         }
-        let room = free_bytes(place.folder()).map_or(u64::MAX, |free| free.saturating_sub(RESERVE));
         let limits = Limits {
-            bytes: room.min(FOLDER_LIMITS.bytes),
+            bytes: room_at(place.folder()).min(FOLDER_LIMITS.bytes),
             ..FOLDER_LIMITS
         };
         let (beside, path, top) = (

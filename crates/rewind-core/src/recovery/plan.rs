@@ -93,6 +93,7 @@ fn describe(
         summary,
         vm,
         vpg,
+        vpg_identifier: chosen.vpg.id().to_owned(),
         checkpoint,
         checkpoint_time,
         tag,

@@ -125,7 +125,19 @@ pub(super) async fn mounted(core: &Core, id: &FlrSessionId) -> Result<(), Error>
     let patience = core.patience;
     let (asked, mut poll, mut seen) = (Instant::now(), POLL_MIN, false);
     loop {
-        match core.zvm.flr_session(id).await? {
+        let looked = match core.zvm.flr_session(id).await {
+            // The mount goes on without us: whoever does not answer now may answer in a moment.
+            Err(
+                error
+                @ (zvm_client::Error::Unreachable { .. } | zvm_client::Error::Deadline { .. }),
+            ) if asked.elapsed() < patience.mount => {
+                tracing::debug!(%error, "the ZVM does not answer; looking again");
+                sleep(POLL_MAX).await;
+                continue;
+            }
+            looked => looked?,
+        };
+        match looked {
             Some(session) => {
                 seen = true;
                 match session.status {

@@ -86,7 +86,7 @@ pub enum LoginBlocked {
     /// This secret was refused as often as is tolerated.
     #[error(
         "the ZVM refused this same secret {refused} times, last at {last}; it is not tried again, because the account would be locked: \
-         correct the password or the client secret in the configuration, or let a person try once more at a terminal"
+         correct the password or the client secret in the configuration, or let a person try once more: run `zerto-rewind find VM` at a terminal"
     )]
     SameSecret {
         /// How often.
@@ -97,7 +97,7 @@ pub enum LoginBlocked {
     /// Logins to this account were refused as often as is tolerated, with several secrets or without a clear answer.
     #[error(
         "{failed} logins to this account failed in the last 12 hours; none is tried before {until}, because the account would be locked: \
-         correct the configuration, or let a person try once more at a terminal"
+         if the configuration is right by now, a person has to let it try once more: run `zerto-rewind find VM` at a terminal"
     )]
     TooMany {
         /// How many.

@@ -46,11 +46,12 @@ pub async fn run(
         return Err(Error::new(
             ErrorCode::Declined,
             "nothing was recovered: you did not agree",
-        ));
+        )
+        .with_next("Run it again to be asked again."));
     }
     // Exactly what was agreed to, whatever the journal has by now.
     request.checkpoint = plan.checkpoint;
-    request.vpg = Some(plan.vpg);
+    request.vpg = Some(plan.vpg_identifier);
     request.confirmed = true;
     let recovery = session
         .run(async |rewind, call| rewind.recover(request.clone(), &call).await)
