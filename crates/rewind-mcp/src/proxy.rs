@@ -18,6 +18,7 @@ mod stdio;
 mod waiting;
 
 pub use answer::{RECEIPT_KEY, REFUSAL_KEY};
+pub use call::unambiguous;
 pub use child::NotStarted;
 pub use enforcement::{Enforcement, Evidence, Ruling};
 pub use http::{CannotListen, Listener, UnusableUpstream, Upstream, bridge, extra_headers};

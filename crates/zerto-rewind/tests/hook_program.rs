@@ -205,6 +205,15 @@ async fn a_zvm_that_is_away_a_broken_catalog_and_a_stop_deny() {
         run.stderr
     );
 
+    // Taking the key away disarms no hook.
+    world.configure(json!({}));
+    let run = claude(&world, "PreToolUse", "Read", json!({})).await;
+    assert!(
+        denied(&run) && run.stderr.contains("names no catalog"),
+        "{}",
+        run.stderr
+    );
+
     fs::write(world.config(), "{").unwrap();
     let run = claude(&world, "PreToolUse", "Read", json!({})).await;
     assert!(
@@ -221,7 +230,11 @@ async fn the_hooks_own_deadline_denies_and_says_what_was_done() {
     let event = json!({"hook_event_name": "PreToolUse", "tool_name": "mcp__vmware__vm_delete", "tool_input": {"name": "jp-ubuntu"}});
     let run = hook(&world, &["--deadline", "3s"], event.to_string().as_bytes()).await;
     assert!(denied(&run), "{}", run.stdout);
-    assert!(run.stderr.contains("deadline"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("deadline") && run.stderr.contains("Next: Try again"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[tokio::test]

@@ -201,6 +201,8 @@ fn the_harnesss_time_out_is_above_our_deadline() {
     assert_eq!(cursor["version"], 1);
     for event in ["preToolUse", "beforeMCPExecution", "beforeShellExecution"] {
         assert_eq!(cursor["hooks"][event][0]["failClosed"], true);
+        // Above the 285 s of our own deadline, in seconds.
+        assert_eq!(cursor["hooks"][event][0]["timeout"], 300);
     }
     let codex: toml_edit::DocumentMut = read(&place.server("codex")).parse().unwrap();
     let entry = &codex["mcp_servers"]["zerto-rewind"];
@@ -369,10 +371,46 @@ fn a_file_that_cannot_be_parsed_is_left_alone_and_so_is_everything_else() {
         );
         assert_eq!(place.files(), before);
     }
+    for (text, key) in [
+        (
+            r#"{"hooksConfig": {"enabled": false}}"#,
+            "hooksConfig.enabled",
+        ),
+        (r#"{"tools": {"enableHooks": false}}"#, "tools.enableHooks"),
+        (
+            r#"{"hooks": {"disabled": ["zerto-rewind"]}}"#,
+            "hooks.disabled",
+        ),
+        (
+            r#"{"hooksConfig": {"disabled": ["zerto-rewind"]}}"#,
+            "hooksConfig.disabled",
+        ),
+    ] {
+        let place = Place::new();
+        place.write(&place.hooks("gemini"), text);
+        let before = place.files();
+        let said = place.run(&["install", "gemini", "--yes"]);
+        assert_eq!(said.code, 1, "{text}: {}", said.out);
+        assert!(said.err.contains(key), "{}", said.err);
+        assert_eq!(place.files(), before);
+    }
     let place = Place::new();
-    place.write(&place.server("codex"), "model = ");
+    place.write(&place.server("codex"), "[features]\ncodex_hooks = false\n");
     let before = place.files();
-    assert_eq!(place.run(&["install", "codex", "--yes"]).code, 1);
+    let said = place.run(&["install", "codex", "--yes"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("features.codex_hooks"), "{}", said.err);
+    assert_eq!(place.files(), before);
+    let place = Place::new();
+    place.write(&place.server("codex"), "a = 1\na = 2\n");
+    let before = place.files();
+    let said = place.run(&["install", "codex", "--yes"]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains("key; nothing was changed"),
+        "{}",
+        said.err
+    );
     let bytes = place.hooks("claude");
     place.write(&bytes, "");
     fs::write(&bytes, b"{\"a\": \"\xff\"}").unwrap();
@@ -389,6 +427,13 @@ fn a_read_only_file_is_refused_and_modes_are_kept() {
     let mode = |mode| fs::set_permissions(&hooks, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o444);
     let before = place.files();
+    let said = place.run(&["install", "claude", "--dry-run"]);
+    assert_eq!(said.code, 0);
+    assert!(
+        said.err.contains("would fail") && said.err.contains("read-only"),
+        "{}",
+        said.err
+    );
     let said = place.run(&["install", "claude", "--yes"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("read-only"), "{}", said.err);
@@ -485,8 +530,26 @@ fn a_hook_that_would_not_deny_as_it_should_is_not_left_behind() {
     );
     assert_eq!(place.files(), before);
 
+    // Whatever the harness's form is, the reason is told once, as text.
+    for harness in HARNESSES {
+        let place = Place::new();
+        fs::write(place.path("it's here/catalog.toml"), "version = ").unwrap();
+        let said = place.run(&["install", harness, "--yes"]);
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert_eq!(said.err.matches("denies every call").count(), 1);
+        assert_eq!(
+            said.err.matches("catalog.toml:1:").count(),
+            1,
+            "{}",
+            said.err
+        );
+        assert!(!said.err.contains("ermission\":"), "{}", said.err);
+    }
+
     let place = Place::new();
     fs::remove_file(place.config()).unwrap();
-    assert_eq!(place.run(&["install", "claude", "--yes"]).code, 2);
+    let said = place.run(&["install", "claude", "--yes"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("\nnext: "), "{}", said.err);
     assert_eq!(place.files(), []);
 }

@@ -92,9 +92,17 @@ impl<'a> ToolCall<'a> {
         let Some(arguments) = self.arguments else {
             return Ok(Value::Object(serde_json::Map::new()));
         };
-        serde_json::from_str::<Unambiguous>(arguments.get()).map_err(|error| error.to_string())?;
-        serde_json::from_str(arguments.get()).map_err(|error| error.to_string())
+        unambiguous(arguments.get())
     }
+}
+
+/// Reads JSON that every parser reads alike: no object in it has two members that some parser takes for one.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn unambiguous(json: &str) -> Result<Value, String> {
+    serde_json::from_str::<Unambiguous>(json).map_err(|error| error.to_string())?;
+    serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
 struct Members<'a, 'c>(&'c mut ToolCall<'a>);

@@ -73,7 +73,7 @@ fn load(
             config.catalog.ok_or_else(|| {
                 Error::new(
                     ErrorCode::Configuration,
-                    format!("{named}: the configuration names no catalog, so every tool passes through"),
+                    format!("{named}: the configuration names no catalog, so nothing says which calls have to be guarded"),
                 )
                 .with_next(format!(
                     "Set `catalog` in {named} to the path of a catalog (catalog.example.toml is a start), or give {argument}."

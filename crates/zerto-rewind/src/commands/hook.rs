@@ -9,10 +9,12 @@ mod copilot;
 mod cursor;
 mod docker;
 mod event;
+mod fields;
 mod format;
 mod gate;
 mod gemini;
 mod judge;
+mod names;
 mod understood;
 mod watch;
 

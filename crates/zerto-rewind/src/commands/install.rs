@@ -160,13 +160,13 @@ fn finish(result: Result<(), Failure>) -> ExitCode {
 fn try_install(target: &Target, config: Option<&Path>) -> Result<(), Failure> {
     let harness = target.harness;
     let loaded = session::load(config).map_err(|error| Failure {
-        message: error.message,
+        message: format!("{}\nnext: {}", error.message, error.next),
         code: CONFIGURATION,
     })?;
     if loaded.catalog.is_none() {
         return Err(Failure {
             message: format!(
-                "{}: names no catalog, so that the hook would let every call pass: add `catalog`, and list what has to be guarded",
+                "{}: names no catalog, so that the hook would deny every call\nnext: Add `catalog`, and list what has to be guarded.",
                 loaded.file.display()
             ),
             code: CONFIGURATION,
@@ -289,6 +289,12 @@ fn approve(target: &Target, changes: &[Change]) -> Result<bool, Failure> {
         change.show();
     }
     if target.dry_run {
+        for problem in pending
+            .iter()
+            .filter_map(|change| change.file.check_writable().err())
+        {
+            output::warning(&format!("without --dry-run this would fail: {problem}"));
+        }
         return Ok(false);
     }
     for change in &pending {

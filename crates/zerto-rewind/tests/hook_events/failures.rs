@@ -232,6 +232,110 @@ fn an_input_that_never_ends_or_breaks_is_denied() {
 }
 
 #[test]
+fn input_that_is_read_in_two_ways_is_denied_for_a_listed_tool() {
+    for format in FORMATS {
+        for input in [
+            r#"{"name":"test-1","name":"jp-ubuntu"}"#,
+            r#"{"name":"test-1","NAME":"jp-ubuntu"}"#,
+            r#"{"x":[{"k":1,"k":2}]}"#,
+        ] {
+            let text = String::from_utf8(listed(format)).unwrap();
+            let (plain, quoted) = match format {
+                Format::Docker => (
+                    text.replace("\"name\":", &format!("\"arguments\":{input},\"name\":")),
+                    None,
+                ),
+                Format::Copilot => (
+                    text.replace("\"{}\"", input),
+                    Some(text.replace("\"{}\"", &json!(input).to_string())),
+                ),
+                Format::Cursor => (
+                    text.replace("\"{}\"", input),
+                    Some(text.replace("\"{}\"", &json!(input).to_string())),
+                ),
+                _ => (
+                    text.replace("{}", input),
+                    Some(text.replace("{}", &json!(input).to_string())),
+                ),
+            };
+            for event in std::iter::once(plain).chain(quoted) {
+                assert!(event.len() > text.len(), "{event}");
+                let gate = Scripted::new(Does::Pin);
+                assert_denied(
+                    format,
+                    &gate.answer(Some(format), event.as_bytes()),
+                    "in one way alone",
+                );
+                assert_eq!(gate.heard(), []);
+                let other = event.replace("vm_delete", "vm_list");
+                let output = gate.answer(Some(format), other.as_bytes());
+                assert_eq!(
+                    Understood::by(format, &output),
+                    Understood::Neutral,
+                    "{output:?}"
+                );
+            }
+        }
+    }
+    // An event of which two parsers read different tools, or different moments, is no event.
+    for event in [
+        r#"{"hook_event_name":"PreToolUse","hook_event_name":"PostToolUse","tool_name":"Read","tool_input":{}}"#,
+        r#"{"hook_event_name":"PreToolUse","tool_name":"mcp__vmware__vm_delete","tool_name":"Read","tool_input":{}}"#,
+        r#"{"hook_event_name":"PreToolUse","tool_name":"Read","toolName":"mcp__vmware__vm_delete","tool_input":{}}"#,
+    ] {
+        let output = Scripted::new(Does::Pin).answer(Some(Format::Claude), event.as_bytes());
+        assert_denied(Format::Claude, &output, "zerto-rewind: ");
+    }
+}
+
+#[test]
+fn reasons_are_sentences_and_say_what_to_do_next() {
+    let open = || {
+        let unfinished = Error {
+            candidates: vec!["lonely".into()],
+            next: "Leave".into(),
+            ..error(ErrorCode::State, "no VPG protects it")
+        };
+        Err::<Scripted, Error>(unfinished)
+    };
+    let output = hook::answer(
+        Cursor::new(listed(Format::Claude)),
+        None,
+        LONG,
+        &CancellationToken::new(),
+        open,
+    );
+    assert_eq!(
+        output.stderr,
+        "zerto-rewind: no VPG protects it. Candidates: lonely. Next: Leave.\n"
+    );
+    let open = || Err::<Scripted, Error>(error(ErrorCode::Stopped, "zerto-rewind is stopped"));
+    let output = hook::answer(
+        Cursor::new(listed(Format::Claude)),
+        None,
+        LONG,
+        &CancellationToken::new(),
+        open,
+    );
+    assert_eq!(
+        output.stderr,
+        "zerto-rewind is stopped. Next: Do not make the change.\n"
+    );
+    for input in [&b""[..], b" \n", b"{"] {
+        let output = Scripted::new(Does::Pin).answer(None, input);
+        assert!(
+            output.stderr.contains(". Next: Let a harness run the hook"),
+            "{output:?}"
+        );
+        assert_eq!(
+            output.stderr.contains("is empty"),
+            input != b"{",
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
 fn reasons_are_one_bounded_line() {
     let open = || {
         Err::<Scripted, Error>(error(
@@ -246,7 +350,7 @@ fn reasons_are_one_bounded_line() {
         &CancellationToken::new(),
         open,
     );
-    assert_denied(Format::Codex, &output, "zerto-rewind: a b [31mxxx");
+    assert_denied(Format::Codex, &output, "zerto-rewind: a. b [31mxxx");
     assert!(output.stderr.len() < 5_000 && output.stderr.lines().count() == 1);
     assert!(!output.stderr.contains('\u{1b}'));
 }

@@ -452,6 +452,145 @@ fn a_name_that_can_be_read_in_several_ways_is_held_by_any_of_them() {
 }
 
 #[test]
+fn a_call_in_an_event_that_is_not_known_is_judged_as_one_before_it() {
+    let call = |more: Value| {
+        with(
+            &json!({"tool_name": "mcp__vmware__vm_delete", "tool_input": {"name": "jp-ubuntu"}}),
+            &more,
+        )
+    };
+    let own = [
+        Format::Claude,
+        Format::Codex,
+        Format::Gemini,
+        Format::Cursor,
+    ];
+    for format in own {
+        for event in [
+            call(json!({})),
+            call(json!({"hook_event_name": "pretooluse"})),
+            call(json!({"hook_event_name": "PRE_TOOL_USE"})),
+            call(json!({"hook_event_name": "PreToolUse", "session_id": "s"})),
+            call(json!({"hook_event_name": "BeforeTool", "session_id": "s"})),
+            call(json!({"hook_event_name": ""})),
+            call(json!({"hook_event_name": 7})),
+            call(json!({"hookEventName": "PreToolUse", "sessionId": "s"})),
+            call(json!({"hookEventName": "PostToolUse", "sessionId": "s"})),
+            call(json!({"hook_event_name": "x", "tool_name": "vm_delete"})),
+            call(json!({"hook_event_name": "x", "tool_name": "mcp_vmware_vm_delete"})),
+            call(json!({"hook_event_name": "x", "tool_name": "MCP:vm_delete"})),
+            call(json!({"hook_event_name": "x", "tool_name": "MCP:vmware:vm_delete"})),
+        ] {
+            let output = Scripted::new(Does::Refuse).answer(Some(format), &bytes(&event));
+            assert_eq!(
+                Understood::by(format, &output),
+                Understood::Denied,
+                "{format:?} {event}: {output:?}"
+            );
+            assert!(
+                output.stdout.contains("the catalog denies vm_delete"),
+                "{format:?} {event}: {output:?}"
+            );
+            let mut other = event.clone();
+            other["tool_name"] = json!("mcp__vmware__vm_list");
+            let output = Scripted::new(Does::Refuse).answer(Some(format), &bytes(&other));
+            assert_eq!(
+                Understood::by(format, &output),
+                Understood::Neutral,
+                "{format:?} {other}: {output:?}"
+            );
+        }
+    }
+    // Nobody's form: denied as most of them honour it.
+    for event in [
+        call(json!({"hook_event_name": "pretooluse"})),
+        call(json!({"hookEventName": "PreToolUse"})),
+    ] {
+        let output = Scripted::new(Does::Refuse).answer(None, &bytes(&event));
+        assert_eq!((output.stdout.as_str(), output.code), ("", 2), "{event}");
+    }
+}
+
+#[test]
+fn a_call_whose_tool_cannot_be_read_is_denied_in_the_given_form() {
+    let all = [
+        Format::Claude,
+        Format::Codex,
+        Format::Gemini,
+        Format::Cursor,
+        Format::Copilot,
+        Format::Docker,
+    ];
+    let events = [
+        json!({"hook_event_name": "x", "toolname": "vm_delete"}),
+        json!({"hook_event_name": "x", "tool_input": {"name": "jp-ubuntu"}}),
+        json!({"hook_event_name": "x", "tool_name": 7}),
+        json!({"hook_event_name": "x", "tool_name": "vm_delete", "toolArgs": "{}", "toolName": "Read"}),
+        json!({"hookEventName": "preToolUse"}),
+        json!({"content": [], "tool_name": "vm_delete", "tool_use_id": "t", "toolname": "x"}),
+    ];
+    for event in &events {
+        for format in all {
+            let output = Scripted::new(Does::Pin).answer(Some(format), &bytes(event));
+            assert_eq!(
+                Understood::by(format, &output),
+                Understood::Denied,
+                "{format:?} {event}: {output:?}"
+            );
+        }
+    }
+    // The call of one harness in the form of another.
+    let copilot =
+        json!({"toolName": "vmware-vm_delete", "toolArgs": "{}", "hook_event_name": "preToolUse"});
+    let docker = json!({"params": {"name": "vm_delete"}, "hook_event_name": "x"});
+    let shell = json!({"hook_event_name": "beforeShellExecution", "command": "rm"});
+    for (event, formats) in [
+        (copilot, &all[..4]),
+        (docker, &all[..5]),
+        (shell, &all[..3]),
+    ] {
+        for format in formats {
+            let output = Scripted::new(Does::Pin).answer(Some(*format), &bytes(&event));
+            assert_eq!(
+                Understood::by(*format, &output),
+                Understood::Denied,
+                "{format:?} {event}: {output:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_that_other_programs_give_claudes_hooks_are_judged() {
+    for name in [
+        "mcp_vmware_vm_delete",
+        "mcp_shortened_vm_delete",
+        "MCP:vm_delete",
+        "MCP: vm_delete",
+        "MCP:vmware:vm_delete",
+    ] {
+        let event = json!({"hook_event_name": "PreToolUse", "session_id": "s", "cursor_version": "3.1", "tool_name": name, "tool_input": {}});
+        let output = Scripted::new(Does::Refuse).answer(Some(Format::Claude), &bytes(&event));
+        assert_eq!(
+            Understood::by(Format::Claude, &output),
+            Understood::Denied,
+            "{name}: {output:?}"
+        );
+        assert!(
+            output.stderr.contains("the catalog denies vm_delete"),
+            "{output:?}"
+        );
+    }
+    for name in ["mcp_vmware_list", "MCP:list", "MCP:vmware:list"] {
+        let event = json!({"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": {}});
+        assert_eq!(
+            Scripted::new(Does::Refuse).answer(Some(Format::Claude), &bytes(&event)),
+            quiet("")
+        );
+    }
+}
+
+#[test]
 fn a_permission_request_is_denied_by_its_decision_alone() {
     let event = json!({"hook_event_name": "PermissionRequest", "tool_name": "mcp__vmware__vm_delete", "tool_input": {}});
     assert_eq!(

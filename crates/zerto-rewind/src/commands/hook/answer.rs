@@ -24,7 +24,12 @@ pub(super) enum Answer {
 impl Answer {
     /// A denial with a reason that is one bounded line and never empty.
     pub fn deny(reason: &str) -> Self {
-        Self::Deny(format!("zerto-rewind: {}", one_line(reason)))
+        let reason = sentence(&one_line(reason));
+        // A stop says by itself whose it is.
+        if reason.starts_with("zerto-rewind ") {
+            return Self::Deny(reason);
+        }
+        Self::Deny(format!("zerto-rewind: {reason}"))
     }
 
     /// The answer of this harness's form. `event` is the name of its event, empty where it has none or could not be read.
@@ -47,6 +52,22 @@ impl Answer {
 /// One readable line of bounded length.
 pub(super) fn one_line(line: &str) -> String {
     text::display(line, MAX_TEXT)
+}
+
+/// A text that ends as a sentence does, so that another one can follow.
+pub(super) fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() || text.ends_with(['.', '!', '?', ':', '…']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
+}
+
+/// Lines as sentences of one line.
+pub(super) fn sentences(lines: &str) -> String {
+    let lines: Vec<String> = lines.lines().map(sentence).collect();
+    lines.join(" ")
 }
 
 /// The whole of what a hook tells its harness.

@@ -1,4 +1,5 @@
-//! Claude Code and Codex CLI, whose forms are the same but for what Codex does not accept. VS Code's agent hooks use this form, too.
+//! Claude Code and Codex CLI, whose forms are the same but for what Codex does not accept. Cursor runs hooks of Claude Code, too, with
+//! its own names of tools.
 //!
 //! Claude Code blocks on exit 2 and on a JSON denial with exit 0; both are given. Codex reads standard error on exit 2, which must not
 //! be empty, and takes a denial with any key that it does not know for a failed hook: the object stays minimal.
@@ -6,6 +7,7 @@ use super::{
     answer::{Answer, Output},
     event::{self, BUILTIN, Event, Reading, ToolUse},
     format::Format,
+    names,
 };
 use rewind_core::enforce::Outcome;
 use serde_json::{Map, Value, json};
@@ -13,15 +15,19 @@ use serde_json::{Map, Value, json};
 const PERMISSION_REQUEST: &str = "PermissionRequest";
 
 pub(super) fn parse(format: Format, event: &Map<String, Value>) -> Result<Event, String> {
+    let mut familiar = true;
     let outcome = match event::name(event) {
-        "PreToolUse" => None,
+        "PreToolUse" | PERMISSION_REQUEST => None,
         "PostToolUse" => Some(event::outcome(event::is_error(event.get("tool_response")))),
         "PostToolUseFailure" if event.get("is_interrupt") == Some(&Value::Bool(true)) => {
             Some(Outcome::Lost)
         }
         "PostToolUseFailure" => Some(Outcome::IsError),
-        // Whatever else names a tool is taken for the moment before the call.
-        _ if event.contains_key("tool_name") => None,
+        // Whatever else carries a call is taken for the moment before it.
+        _ if event::carries_call(event) => {
+            familiar = false;
+            None
+        }
         "" => return Err("the event has no `hook_event_name`".to_owned()),
         _ => return Ok(Event::Other),
     };
@@ -37,7 +43,7 @@ pub(super) fn parse(format: Format, event: &Map<String, Value>) -> Result<Event,
         None => format.agent().to_owned(),
     };
     let call = ToolUse {
-        readings: readings(name),
+        readings: event::doubted(readings(name), name, familiar),
         arguments,
         agent,
         session: event::text(event, "session_id").map(str::to_owned),
@@ -49,26 +55,11 @@ pub(super) fn parse(format: Format, event: &Map<String, Value>) -> Result<Event,
     })
 }
 
-/// `mcp__<server>__<tool>`; a server of a plugin is `plugin_<plugin>_<server>`.
+/// A harness's own tool where the name is not a joined one.
 fn readings(name: &str) -> Vec<Reading> {
-    let Some(joined) = name.strip_prefix("mcp__") else {
-        return vec![Reading::new(Some(BUILTIN), name)];
-    };
-    let mut readings = event::cuts(joined, "__");
-    let of_plugins: Vec<Reading> = readings
-        .iter()
-        .filter_map(|reading| {
-            let server = reading.server.as_deref()?.strip_prefix("plugin_")?;
-            Some(event::cuts(server, "_").into_iter().map(|cut| Reading {
-                server: Some(cut.tool),
-                tool: reading.tool.clone(),
-            }))
-        })
-        .flatten()
-        .collect();
-    readings.extend(of_plugins);
+    let readings = names::joined(name);
     if readings.is_empty() {
-        readings.push(Reading::new(None, joined));
+        return vec![Reading::new(Some(BUILTIN), name)];
     }
     readings
 }
@@ -104,35 +95,5 @@ pub(super) fn answer(event_name: &str, answer: &Answer) -> Output {
             }
         }))
         .and_exit_2(reason),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tools_name_is_read_in_every_way() {
-        let names = |name| -> Vec<(Option<String>, String)> {
-            readings(name)
-                .into_iter()
-                .map(|reading| (reading.server, reading.tool))
-                .collect()
-        };
-        let pair = |server: &str, tool: &str| (Some(server.to_owned()), tool.to_owned());
-        assert_eq!(names("Bash"), [pair(BUILTIN, "Bash")]);
-        assert_eq!(
-            names("mcp__vmware__vm_delete"),
-            [pair("vmware", "vm_delete")]
-        );
-        assert_eq!(
-            names("mcp__plugin_acme_vm_ware__vm_delete"),
-            [
-                pair("plugin_acme_vm_ware", "vm_delete"),
-                pair("vm_ware", "vm_delete"),
-                pair("ware", "vm_delete"),
-            ]
-        );
-        assert_eq!(names("mcp__odd"), [(None, "odd".to_owned())]);
     }
 }

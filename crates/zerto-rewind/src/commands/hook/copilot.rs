@@ -4,6 +4,7 @@ use super::{
     answer::{Answer, Output},
     event::{self, BUILTIN, Event, Reading, ToolUse},
     format::Format,
+    names,
 };
 use rewind_core::enforce::Outcome;
 use serde_json::{Map, Value, json};
@@ -17,13 +18,14 @@ pub(super) fn parse(event: &Map<String, Value>) -> Result<Event, String> {
         session: event::text(event, "sessionId").map(str::to_owned),
         correlation: event::text(event, "toolCallId").map(str::to_owned),
     };
-    let outcome = match event.get("toolResult") {
+    let told = |key: &str| event.get(key).filter(|value| !value.is_null());
+    let outcome = match told("toolResult") {
         Some(result) => match result.get("resultType").and_then(Value::as_str) {
             Some("success") => Outcome::Ok,
             Some("denied" | "rejected") => Outcome::NotForwarded,
             _ => Outcome::IsError,
         },
-        None if event.contains_key("error") => Outcome::IsError,
+        None if told("error").is_some() => Outcome::IsError,
         None => return Ok(Event::Pre(call)),
     };
     Ok(Event::Post(call, outcome))
@@ -34,6 +36,7 @@ fn readings(name: &str) -> Vec<Reading> {
     let mut readings = event::cuts(name, "/");
     readings.extend(event::cuts(name, "-"));
     readings.push(Reading::new(Some(BUILTIN), name));
+    readings.extend(names::joined(name));
     readings
 }
 

@@ -7,6 +7,7 @@ use super::{
     answer::{Answer, Output},
     event::{self, BUILTIN, Event, Reading, ToolUse},
     format::Format,
+    names,
 };
 use rewind_core::enforce::Outcome;
 use serde_json::{Map, Value, json};
@@ -16,6 +17,7 @@ const SHELL: &str = "Shell";
 
 pub(super) fn parse(event: &Map<String, Value>) -> Result<Event, String> {
     let name = event::name(event);
+    let mut familiar = true;
     let outcome = match name {
         "afterMCPExecution" => Some(event::outcome(failed(event.get("result_json")))),
         "afterShellExecution" => Some(Outcome::Ok),
@@ -29,7 +31,11 @@ pub(super) fn parse(event: &Map<String, Value>) -> Result<Event, String> {
             })
         }
         "beforeMCPExecution" | "beforeShellExecution" | "preToolUse" | "PreToolUse" => None,
-        _ if event.contains_key("tool_name") => None,
+        // Whatever else carries a call is taken for the moment before it.
+        _ if event::carries_call(event) => {
+            familiar = false;
+            None
+        }
         "" => return Err("the event has no `hook_event_name`".to_owned()),
         _ => return Ok(Event::Other),
     };
@@ -49,7 +55,7 @@ pub(super) fn parse(event: &Map<String, Value>) -> Result<Event, String> {
                 _ => arguments,
             }
         });
-        (readings, arguments)
+        (event::doubted(readings, tool, familiar), arguments)
     };
     let call = ToolUse {
         readings,
@@ -70,11 +76,14 @@ fn readings(tool: &str, of_a_server: bool, event: &Map<String, Value>) -> Vec<Re
         .iter()
         .find_map(|key| event::text(event, key));
     let Some(named) = tool.strip_prefix("MCP:").map(str::trim_start) else {
-        return vec![if of_a_server || server.is_some() {
+        let mut readings = vec![if of_a_server || server.is_some() {
             Reading::new(server, tool)
         } else {
             Reading::new(Some(BUILTIN), tool)
         }];
+        // Names of other harnesses: their events may come here by mistake.
+        readings.extend(names::joined(tool));
+        return readings;
     };
     let mut readings = event::cuts(named, ":");
     readings.push(Reading::new(server, named));

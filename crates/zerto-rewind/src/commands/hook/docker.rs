@@ -5,11 +5,15 @@ use super::{
     answer::{Answer, Output},
     event::{self, Event, Reading, ToolUse},
     format::Format,
+    names,
 };
 use serde_json::{Map, Value, json};
 
 pub(super) fn parse(event: &Map<String, Value>) -> Result<Event, String> {
     let Some(params) = event.get("params") else {
+        if event::carries_call(event) {
+            return Err("the event carries a call of a tool, but no `params`".to_owned());
+        }
         if event.contains_key("content") || event.contains_key("structuredContent") {
             return Ok(Event::Other);
         }
@@ -32,6 +36,7 @@ fn readings(name: &str) -> Vec<Reading> {
     for separator in [":", "__"] {
         readings.extend(event::cuts(name, separator));
     }
+    readings.extend(names::joined(name));
     readings
 }
 

@@ -1,6 +1,7 @@
 //! A harness's event, normalised: which call it is about, and whether the call is still to come.
-use super::{Format, claude, copilot, cursor, docker, gemini};
+use super::{Format, claude, copilot, cursor, docker, fields::cannot_be_read, gemini};
 use rewind_core::enforce::Outcome;
+use rewind_mcp::proxy::unambiguous;
 use serde_json::{Map, Value};
 
 /// The server under which a harness's own tools are listed.
@@ -79,24 +80,112 @@ pub(super) fn text<'a>(event: &'a Map<String, Value>, key: &str) -> Option<&'a s
         .filter(|text| !text.is_empty())
 }
 
+/// Names that only Cursor gives to events about a call.
+pub(super) const OF_CURSOR: [&str; 7] = [
+    "preToolUse",
+    "postToolUse",
+    "postToolUseFailure",
+    "beforeMCPExecution",
+    "afterMCPExecution",
+    "beforeShellExecution",
+    "afterShellExecution",
+];
+
+/// Whether an event carries the call of a tool in the form of any harness, however it writes the words.
+pub(super) fn carries_call(event: &Map<String, Value>) -> bool {
+    const BEFORE: [&str; 5] = [
+        "pretooluse",
+        "beforetool",
+        "beforemcpexecution",
+        "beforeshellexecution",
+        "permissionrequest",
+    ];
+    let before = |(key, value): (&String, &Value)| {
+        plain(key) == "hookeventname"
+            && value
+                .as_str()
+                .is_some_and(|name| BEFORE.contains(&plain(name).as_str()))
+    };
+    event.keys().any(|key| is_name(key) || is_input(key))
+        || event.iter().any(before)
+        || event
+            .get("params")
+            .is_some_and(|params| params.get("name").is_some())
+}
+
+fn is_name(key: &str) -> bool {
+    plain(key) == "toolname"
+}
+
+fn is_input(key: &str) -> bool {
+    ["toolinput", "toolargs", "toolarguments"].contains(&plain(key).as_str())
+}
+
+/// A word without case and what joins its parts.
+fn plain(word: &str) -> String {
+    word.chars()
+        .filter(|c| !matches!(c, '_' | '-' | ' '))
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
+}
+
+/// The readings, and, where the event is not a `familiar` one, also the name as that of any server's tool.
+pub(super) fn doubted(mut readings: Vec<Reading>, name: &str, familiar: bool) -> Vec<Reading> {
+    if !familiar {
+        readings.push(Reading::new(None, name));
+    }
+    readings
+}
+
+/// Refuses an event that says in another member of the same meaning something else than in `key`.
+fn said_once(
+    event: &Map<String, Value>,
+    key: &str,
+    means: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let said = event.get(key);
+    match event
+        .iter()
+        .find(|(other, value)| *other != key && means(other) && Some(*value) != said)
+    {
+        Some((other, _)) => Err(format!(
+            "the event says in `{}` something else than in `{key}`",
+            other.escape_debug()
+        )),
+        None => Ok(()),
+    }
+}
+
 /// The tool's name. An event about a tool that names none cannot be judged.
 pub(super) fn tool_name<'a>(event: &'a Map<String, Value>, key: &str) -> Result<&'a str, String> {
+    said_once(event, key, |other| {
+        is_name(other) || plain(other) == plain(key)
+    })?;
     match text(event, key) {
         Some(name) if name.len() <= MAX_NAME => Ok(name),
         Some(_) => Err(format!(
             "the event's `{key}` is longer than {MAX_NAME} bytes"
         )),
-        None => Err(format!("the event names no tool: `{key}` is missing")),
+        None => Err(format!(
+            "the event names no tool: `{key}` is missing. Next: See that --format is that of the harness."
+        )),
     }
 }
 
 /// Arguments as an object, or as a text that holds one: harnesses differ, and some did both over time. Left out means none.
 pub(super) fn arguments(event: &Map<String, Value>, key: &str) -> Result<Value, String> {
+    said_once(event, key, |other| {
+        is_input(other) || plain(other) == plain(key)
+    })?;
     match event.get(key) {
         None | Some(Value::Null) => Ok(Value::Object(Map::new())),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(Value::Object(Map::new())),
-        Some(Value::String(text)) => serde_json::from_str(text)
-            .map_err(|error| format!("the event's `{key}` is no JSON: {error}")),
+        Some(Value::String(text)) => {
+            unambiguous(text).map_err(|reason| match serde_json::from_str::<Value>(text) {
+                Ok(_) => cannot_be_read(key, &reason),
+                Err(error) => format!("the event's `{key}` is no JSON: {error}"),
+            })
+        }
         Some(value) => Ok(value.clone()),
     }
 }

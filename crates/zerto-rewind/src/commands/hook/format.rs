@@ -1,10 +1,11 @@
 //! The harnesses whose events are understood, and how an event shows which one sent it.
+use super::event;
 use serde_json::{Map, Value};
 
 /// A harness, by its form of events and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Claude Code, and VS Code's agent hooks, which have the same form.
+    /// Claude Code.
     Claude,
     /// Codex CLI.
     Codex,
@@ -43,6 +44,9 @@ impl Format {
                 _ if name.starts_with(|first: char| first.is_ascii_uppercase()) => {
                     Some(Self::Claude)
                 }
+                _ if event::OF_CURSOR.contains(&name) => Some(Self::Cursor),
+                // The answer to a call has to be in a form that its harness honours: none is guessed.
+                _ if event::carries_call(event) => None,
                 _ if name.starts_with(|first: char| first.is_ascii_lowercase()) => {
                     Some(Self::Cursor)
                 }

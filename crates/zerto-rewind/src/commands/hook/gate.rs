@@ -1,4 +1,5 @@
 //! What a hook needs of enforcement: the seam between harnesses and the catalog.
+use super::watch::TRY_AGAIN;
 use rewind_core::{
     Call, Error, ErrorCode, Receipt, Rewind,
     catalog::{self, Catalog, Lookup},
@@ -77,10 +78,21 @@ pub(super) struct CatalogGate {
 
 impl CatalogGate {
     pub fn open(config: Config, cancel: CancellationToken) -> Result<Self, Error> {
-        let catalog = match &config.catalog {
-            Some(file) => Catalog::load(file)?,
-            None => Catalog::default(),
+        // Who takes the key away would disarm every hook.
+        let Some(file) = &config.catalog else {
+            return Err(Error::new(
+                ErrorCode::Configuration,
+                format!(
+                    "{}: the configuration names no catalog, so nothing says which calls have to be guarded",
+                    config.file.display()
+                ),
+            )
+            .with_next(
+                "Set `catalog` in it to the path of a catalog; where nothing is to be guarded any more, take the hook out with \
+                 `zerto-rewind uninstall`.",
+            ));
         };
+        let catalog = Catalog::load(file)?;
         Ok(Self {
             config,
             catalog,
@@ -134,7 +146,8 @@ impl Gate for CatalogGate {
                 ErrorCode::Cancelled => Error {
                     message: format!("the hook's own deadline was near: {}", error.message),
                     ..error
-                },
+                }
+                .with_next(TRY_AGAIN),
                 _ => error,
             })?;
         let pinned = Pinned {

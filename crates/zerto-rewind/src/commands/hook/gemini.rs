@@ -3,20 +3,26 @@ use super::{
     answer::{Answer, Output},
     event::{self, BUILTIN, Event, Reading, ToolUse},
     format::Format,
+    names,
 };
 use serde_json::{Map, Value, json};
 
 pub(super) fn parse(event: &Map<String, Value>) -> Result<Event, String> {
+    let mut familiar = true;
     let after = match event::name(event) {
         "BeforeTool" => false,
         "AfterTool" => true,
-        _ if event.contains_key("tool_name") => false,
+        // Whatever else carries a call is taken for the moment before it.
+        _ if event::carries_call(event) => {
+            familiar = false;
+            false
+        }
         "" => return Err("the event has no `hook_event_name`".to_owned()),
         _ => return Ok(Event::Other),
     };
     let name = event::tool_name(event, "tool_name")?;
     let call = ToolUse {
-        readings: readings(name, event.get("mcp_context")),
+        readings: event::doubted(readings(name, event.get("mcp_context")), name, familiar),
         arguments: event::arguments(event, "tool_input"),
         agent: Format::Gemini.agent().to_owned(),
         session: event::text(event, "session_id").map(str::to_owned),
@@ -57,6 +63,10 @@ fn readings(name: &str, context: Option<&Value>) -> Vec<Reading> {
         readings.insert(0, Reading::new(Some(BUILTIN), name));
     } else if readings.is_empty() {
         readings.push(Reading::new(None, name));
+    }
+    // Names of other harnesses: their events may come here by mistake.
+    if name.starts_with("mcp__") || joined.is_none() {
+        readings.extend(names::joined(name));
     }
     readings
 }

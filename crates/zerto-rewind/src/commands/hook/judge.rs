@@ -1,7 +1,8 @@
 //! From the bytes of an event to the answer.
 use super::{
-    answer::{Answer, Output, one_line},
+    answer::{Answer, Output, one_line, sentence, sentences},
     event::{self, Event, Reading, ToolUse},
+    fields::Fields,
     format::Format,
     gate::{Caller, Gate, Pinned, Verdict},
 };
@@ -9,7 +10,7 @@ use rewind_core::{
     Error,
     enforce::{ObservedCall, Outcome},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -19,6 +20,9 @@ pub(crate) const PROOF_TOOL: &str = "install_self_test";
 /// Said where the configuration and the catalog were read before.
 pub(crate) const PROOF_REASON: &str =
     "this is the self-test of `zerto-rewind install`, which is always refused";
+
+/// For a person who tries the hook by hand, or whose harness sends something else.
+const HOW_TO_FEED: &str = "Next: Let a harness run the hook, as `zerto-rewind install` sets it up; by hand, give it one event as JSON on standard input.";
 
 /// An agent's name fits a tag up to this length.
 const MAX_AGENT: usize = 32;
@@ -62,16 +66,24 @@ pub(super) fn judge<G: Gate>(
 }
 
 fn look(input: &[u8], seen: &mut Seen, tell: &mut impl FnMut(&Seen)) -> Result<Event, String> {
-    let fields: Map<String, Value> = serde_json::from_slice(input).map_err(|error| {
-        format!("standard input is not the JSON object of a hook event: {error}")
+    let Fields { values, ambiguous } = serde_json::from_slice(input).map_err(|error| {
+        let what = if input.trim_ascii().is_empty() {
+            "standard input is empty, and not the JSON object of a hook event".to_owned()
+        } else {
+            format!("standard input is not the JSON object of a hook event: {error}")
+        };
+        format!("{what}. {HOW_TO_FEED}")
     })?;
-    seen.format = seen.format.or_else(|| Format::recognise(&fields));
-    seen.event = event::name(&fields).to_owned();
+    seen.format = seen.format.or_else(|| Format::recognise(&values));
+    seen.event = event::name(&values).to_owned();
     tell(seen);
     let format = seen
         .format
-        .ok_or("this event is of no harness that is known: give --format")?;
-    let event = event::parse(format, &fields)?;
+        .ok_or("this event is of no harness that is known. Next: Give --format.")?;
+    let mut event = event::parse(format, &values)?;
+    if let (Event::Pre(call) | Event::Post(call, _), Some(reason)) = (&mut event, ambiguous) {
+        call.arguments = Err(reason);
+    }
     if matches!(event, Event::Post(..)) {
         seen.over = true;
         tell(seen);
@@ -183,18 +195,23 @@ fn tail(uuid: Uuid) -> String {
 
 /// What happened, what was already done, what to do next: for the agent that is denied.
 fn explain(error: &Error) -> String {
-    let mut text = error.message.clone();
+    let mut said = vec![sentences(&error.message)];
     if !error.candidates.is_empty() {
-        text = format!("{text} Candidates: {}.", error.candidates.join(", "));
+        said.push(sentence(&format!(
+            "Candidates: {}",
+            error.candidates.join(", ")
+        )));
     }
     for done in &error.done {
-        text = format!("{text} Done before: {}.", rewind_mcp::text::done(done));
+        said.push(sentence(&format!(
+            "Done before: {}",
+            rewind_mcp::text::done(done)
+        )));
     }
-    if error.next.is_empty() {
-        text
-    } else {
-        format!("{text} Next: {}", error.next)
+    if !error.next.is_empty() {
+        said.push(format!("Next: {}", sentences(&error.next)));
     }
+    said.join(" ")
 }
 
 fn note(pinned: &Pinned) -> String {
@@ -213,7 +230,7 @@ fn note(pinned: &Pinned) -> String {
         );
     }
     for warning in &pinned.warnings {
-        text = format!("{text} Warning: {warning}");
+        text = format!("{text} Warning: {}", sentences(warning));
     }
     one_line(&text)
 }

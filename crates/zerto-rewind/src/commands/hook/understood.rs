@@ -30,6 +30,28 @@ impl Understood {
     }
 }
 
+impl Output {
+    /// The reason as text, once, whichever channels it is given on.
+    pub(crate) fn reason(&self) -> String {
+        const KEYS: [&str; 4] = [
+            "user_message",
+            "reason",
+            "permissionDecisionReason",
+            "message",
+        ];
+        let said = self.stderr.trim();
+        if !said.is_empty() {
+            return said.to_owned();
+        }
+        object(&self.stdout)
+            .and_then(|object| {
+                let found = KEYS.iter().find_map(|key| object.get(*key)?.as_str());
+                found.map(str::to_owned)
+            })
+            .unwrap_or_else(|| self.stdout.trim().to_owned())
+    }
+}
+
 fn object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text.trim()).ok()
 }

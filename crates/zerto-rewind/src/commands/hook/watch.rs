@@ -19,6 +19,10 @@ use tokio_util::sync::CancellationToken;
 /// No event is larger: file contents and results of tools are in it, disk images are not.
 const MAX_INPUT: u64 = 16 * 1024 * 1024;
 
+/// What to do where time ran out.
+pub(super) const TRY_AGAIN: &str = "Try again; if it is the same then, see that the ZVM answers, or give a longer --deadline and a longer time-out in the \
+    harness's settings. Don't make the change meanwhile.";
+
 enum Step {
     Seen(Seen),
     Done(Output),
@@ -55,8 +59,7 @@ pub fn answer<G: Gate>(
                 Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => cancel.cancel(),
                 Err(RecvTimeoutError::Timeout) => {
                     break format!(
-                        "no decision within the hook's own deadline of {deadline:?}: see that the ZVM answers, or give a longer \
-                         --deadline and a longer time-out in the harness's settings"
+                        "no decision within the hook's own deadline of {deadline:?}. Next: {TRY_AGAIN}"
                     );
                 }
                 Err(RecvTimeoutError::Disconnected) => {

@@ -201,12 +201,12 @@ impl Harness {
                 ("command", text(&command.shell())),
                 ("timeout", number(seconds * 1000)),
             ],
-            // Whether Cursor counts seconds or milliseconds is told differently. This many is enough either way: our own deadline
-            // ends the wait, and what Cursor itself ends, it blocks.
+            // Whether Cursor counts seconds or milliseconds is told differently; seconds are what most say. Where it were milliseconds,
+            // Cursor would end the hook at once, and block by `failClosed`: seen at the first call, and on the safe side.
             Self::Cursor => {
                 let mut fields = vec![
                     ("command", text(&command.shell())),
-                    ("timeout", number(seconds * 1000)),
+                    ("timeout", number(seconds)),
                 ];
                 if command.before {
                     fields.push(("failClosed", CstInputValue::Bool(true)));

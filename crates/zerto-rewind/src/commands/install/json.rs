@@ -46,7 +46,7 @@ pub(super) fn add(text: &str, content: &Content<'_>) -> Result<(String, Vec<Stri
         .ok_or("the file holds no JSON object")?;
     let mut notes = Vec::new();
     if let Some(commands) = content.hooks {
-        refuse_disabled(&top)?;
+        refuse_disabled(&top, content.harness)?;
         if content.harness == Harness::Cursor {
             version_1(&top)?;
         }
@@ -232,15 +232,59 @@ fn child_array(parent: &CstObject, name: &str) -> Result<CstArray, String> {
         .ok_or_else(|| format!("its `{name}` is no list"))
 }
 
+/// What turns every hook off, and with which value.
+const SWITCHES: [(&[&str], bool); 4] = [
+    (&["disableAllHooks"], true),
+    (&["hooks", "enabled"], false),
+    (&["hooksConfig", "enabled"], false),
+    (&["tools", "enableHooks"], false),
+];
+/// Lists of hooks that do not run.
+const DISABLED: [&[&str]; 2] = [&["hooks", "disabled"], &["hooksConfig", "disabled"]];
+
 /// A hook in a file that turns hooks off would never run.
-fn refuse_disabled(top: &CstObject) -> Result<(), String> {
-    const SWITCH: &str = "disableAllHooks";
-    let switch = property(top, SWITCH)?.and_then(|property| node_value(property.value()));
-    match switch {
-        Some(Value::Bool(true)) => Err(format!(
-            "`{SWITCH}` is true in it, so that no hook runs: take it out first"
-        )),
-        _ => Ok(()),
+fn refuse_disabled(top: &CstObject, harness: Harness) -> Result<(), String> {
+    for (path, off) in SWITCHES {
+        if at(top, path)? == Some(Value::Bool(off)) {
+            return Err(format!(
+                "`{}` is {off} in it, so that no hook runs: take it out first",
+                path.join(".")
+            ));
+        }
+    }
+    for path in DISABLED {
+        let Some(Value::Array(names)) = at(top, path)? else {
+            continue;
+        };
+        if names.iter().any(|name| names_ours(harness, name)) {
+            return Err(format!(
+                "`{}` in it names our hook, so that it does not run: take it out of the list first",
+                path.join(".")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A hook goes by its name, or by its command where it has none.
+fn names_ours(harness: Harness, name: &Value) -> bool {
+    name == SERVER || is_ours(harness, &serde_json::json!({ "command": name }))
+}
+
+/// The value at a path, where everything on the way is an object.
+fn at(object: &CstObject, path: &[&str]) -> Result<Option<Value>, String> {
+    let Some((first, rest)) = path.split_first() else {
+        return Ok(None);
+    };
+    let Some(property) = property(object, first)? else {
+        return Ok(None);
+    };
+    if rest.is_empty() {
+        return Ok(node_value(property.value()));
+    }
+    match property.object_value() {
+        Some(inner) => at(&inner, rest),
+        None => Ok(None),
     }
 }
 
@@ -356,7 +400,36 @@ mod tests {
                 "{\"hooks\": {}, \"hooks\": {}}",
                 "`hooks` stands in it twice",
             ),
-            (Claude, "{\"disableAllHooks\": true}", "no hook runs"),
+            (
+                Claude,
+                "{\"disableAllHooks\": true}",
+                "`disableAllHooks` is true",
+            ),
+            (
+                Gemini,
+                "{\"hooksConfig\": {\"enabled\": false}}",
+                "`hooksConfig.enabled` is false",
+            ),
+            (
+                Gemini,
+                "{\"hooks\": {\"enabled\": false}}",
+                "`hooks.enabled` is false",
+            ),
+            (
+                Gemini,
+                "{\"tools\": {\"enableHooks\": false}}",
+                "`tools.enableHooks` is false",
+            ),
+            (
+                Gemini,
+                "{\"hooks\": {\"disabled\": [\"x\", \"zerto-rewind\"]}}",
+                "`hooks.disabled` in it names our hook",
+            ),
+            (
+                Gemini,
+                "{\"hooksConfig\": {\"disabled\": [\"/x/zerto-rewind hook --format gemini --deadline 1s --config /c\"]}}",
+                "`hooksConfig.disabled` in it names our hook",
+            ),
             (Cursor, "{\"version\": 2}", "`version` is not 1"),
         ] {
             match added(harness, text, "/x/zerto-rewind") {
@@ -366,6 +439,20 @@ mod tests {
                     "{text}: {problem}"
                 ),
             }
+        }
+    }
+
+    #[test]
+    fn switches_that_leave_ours_on_are_no_hindrance() {
+        for text in [
+            "{\"hooksConfig\": {\"enabled\": true, \"disabled\": [\"other\"]}}",
+            "{\"tools\": {\"enableHooks\": true}}",
+            "{\"hooks\": {\"disabled\": [\"other\"]}}",
+            "{\"hooksConfig\": 1, \"disableAllHooks\": false}",
+        ] {
+            let once = added(Gemini, text, "/x/zerto-rewind").unwrap();
+            let back = strip(&once, Gemini).unwrap();
+            assert_eq!(value(&back), value(text), "{once}");
         }
     }
 

@@ -36,14 +36,15 @@ fn refused(harness: Harness, handler: &Value) -> Result<(), String> {
     let said = format!("{}{}", output.stdout, output.stderr);
     if Understood::by(harness.format(), &output) != Understood::Denied {
         return Err(format!(
-            "the hook did not deny a call that it must refuse: exit code {}, {said:?}",
-            output.code
+            "the hook did not deny a call that it must refuse: exit code {}, {:?}",
+            output.code,
+            output.reason()
         ));
     }
     if !said.contains(PROOF_REASON) {
         return Err(format!(
             "the hook is in place, but it denies every call, since something else is wrong: {}",
-            said.trim()
+            output.reason().trim_start_matches("zerto-rewind: ")
         ));
     }
     let output = feed(handler, b"{".to_vec())?;

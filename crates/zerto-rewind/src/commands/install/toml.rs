@@ -5,6 +5,8 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 
 const SERVERS: &str = "mcp_servers";
 const SERVER: &str = "zerto-rewind";
+/// Of the features: what turns hooks off, by its name now and before.
+const SWITCHES: [&str; 2] = ["hooks", "codex_hooks"];
 /// A guard may take longer than the 60 s that Codex waits for a tool by default.
 const TOOL_TIMEOUT: i64 = 300;
 
@@ -14,15 +16,15 @@ pub(super) fn add(
     config: &str,
 ) -> Result<(String, Vec<String>), String> {
     let mut document = parse(&strip(text)?)?;
-    if document
-        .get("features")
-        .and_then(|features| features.get("hooks"))
-        .and_then(Item::as_bool)
-        == Some(false)
-    {
-        return Err(
-            "`features.hooks` is false in it, so that no hook runs: take it out first".to_owned(),
-        );
+    let features = document.get("features");
+    let is_off = |switch: &&str| {
+        let switch = features.and_then(|features| features.get(switch));
+        switch.and_then(Item::as_bool) == Some(false)
+    };
+    if let Some(switch) = SWITCHES.iter().find(|switch| is_off(switch)) {
+        return Err(format!(
+            "`features.{switch}` is false in it, so that no hook runs: take it out first"
+        ));
     }
     let servers = document.entry(SERVERS).or_insert_with(|| {
         let mut table = Table::new();
@@ -66,8 +68,8 @@ pub(super) fn strip(text: &str) -> Result<String, String> {
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
-    text.parse()
-        .map_err(|error| format!("it is no TOML: {error}"))
+    text.parse::<DocumentMut>()
+        .map_err(|error| format!("it is no TOML: {}", error.to_string().trim_end()))
 }
 
 /// Our entry, where there is one.
@@ -130,11 +132,23 @@ mod tests {
         let (text, notes) = add(by_hand, "/x/zerto-rewind", "/c.json").unwrap();
         assert_eq!((text.as_str(), notes.len()), (by_hand, 1));
         assert_eq!(strip(by_hand).unwrap(), by_hand);
-        for broken in ["x", "mcp_servers = 3\n", "[features]\nhooks = false\n"] {
-            assert!(
-                add(broken, "/x/zerto-rewind", "/c.json").is_err(),
-                "{broken}"
-            );
+        for (broken, because) in [
+            ("x", "no TOML"),
+            ("a = 1\na = 2\n", "duplicate key"),
+            ("mcp_servers = 3\n", "no table"),
+            ("[features]\nhooks = false\n", "`features.hooks` is false"),
+            (
+                "[features]\ncodex_hooks = false\n",
+                "`features.codex_hooks` is false",
+            ),
+            (
+                "features = { codex_hooks = false }\n",
+                "`features.codex_hooks` is false",
+            ),
+        ] {
+            let problem = add(broken, "/x/zerto-rewind", "/c.json").unwrap_err();
+            assert!(problem.contains(because), "{broken}: {problem}");
+            assert_eq!(problem, problem.trim_end());
         }
     }
 }
