@@ -12,7 +12,7 @@ mod run;
 mod session;
 mod unpack;
 
-pub(crate) use orphans::{clean_up_beside, clean_up_orphans};
+pub(crate) use orphans::{clean_up_beside, clean_up_orphans, left_mounted};
 pub(crate) use plan::plan;
 pub(crate) use run::recover;
 use schemars::JsonSchema;

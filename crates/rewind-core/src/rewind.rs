@@ -196,6 +196,14 @@ impl Rewind {
         recovery::clean_up_orphans(&self.core).await
     }
 
+    /// Why FLR sessions that recoveries of this user left mounted could not be unmounted up to now, by session. Asks the state alone.
+    ///
+    /// # Errors
+    /// Those of the state.
+    pub async fn left_mounted(&self) -> Result<Vec<(String, String)>, Error> {
+        recovery::left_mounted(&self.core).await
+    }
+
     /// Refuses while a person has stopped changes. A guard that an agent asks for is the word that it may make its change, so the
     /// MCP server and the commands ask this first.
     ///

@@ -45,6 +45,24 @@ pub fn display(text: &str, max: usize) -> String {
     shorten(&head, max)
 }
 
+/// As [`display`], but what it would drop or change is written as an escape: for what a person has to compare or agree to exactly,
+/// such as a path that differs from another one by an invisible character.
+#[must_use]
+pub fn exact(text: &str, max: usize) -> String {
+    if one_line(text) == text {
+        return shorten(text, max);
+    }
+    let mut shown = String::new();
+    for c in text.chars().take(max.saturating_add(1)) {
+        match kind(c) {
+            Kind::Base | Kind::Mark => shown.push(c),
+            Kind::Space if c == ' ' => shown.push(c),
+            Kind::Space | Kind::Dropped => shown.extend(c.escape_unicode()),
+        }
+    }
+    shorten(&shown, max)
+}
+
 /// Cuts `text` to `max` characters; what was cut ends in [`ELLIPSIS`]. Never cuts inside a character.
 #[must_use]
 pub fn shorten(text: &str, max: usize) -> String {
@@ -168,6 +186,19 @@ fn is_ignorable(c: char) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_compared_is_shown_with_all_that_is_in_it() {
+        for (text, shown) in [
+            ("/etc/hosts", "/etc/hosts"),
+            ("caf\u{e9} cafe\u{301}", "caf\u{e9} cafe\u{301}"),
+            ("jp-\u{200b}ubuntu", "jp-\\u{200b}ubuntu"),
+            ("a  b\u{202e}\n", "a  b\\u{202e}\\u{a}"),
+        ] {
+            assert_eq!(exact(text, 100), shown);
+        }
+        assert_eq!(exact("\u{200b}aaaa", 4).chars().count(), 4);
+    }
 
     #[test]
     fn line_breaks_controls_and_space_runs_become_one_space() {

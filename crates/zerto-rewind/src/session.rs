@@ -76,6 +76,28 @@ impl Session {
         &self,
         work: impl AsyncFn(&Rewind, Call) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let before = self.left_mounted().await;
+        let result = self.attempt(work).await;
+        // What was left before and still is; what is left just now, the result tells.
+        for (session, why) in self.left_mounted().await {
+            if before.iter().any(|(known, _)| *known == session) {
+                output::warning(&format!(
+                    "FLR session {session} of an earlier recovery is still mounted: {why}\nIt was tried again beside this command. Put the reason right, or unmount it in the ZVM's own interface."
+                ));
+            }
+        }
+        result
+    }
+
+    /// Nothing where it can't be told: what the command itself needs of the state says so.
+    async fn left_mounted(&self) -> Vec<(String, String)> {
+        self.rewind.left_mounted().await.unwrap_or_default()
+    }
+
+    async fn attempt<T>(
+        &self,
+        work: impl AsyncFn(&Rewind, Call) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let error = match work(&self.rewind, self.call()).await {
             Err(error) if error.code == ErrorCode::LoginRefused && terminal::is_there() => error,
             result => return result,

@@ -299,3 +299,67 @@ async fn the_bar_moves_with_the_bytes() {
     assert!(places.len() >= 3, "{places:?}");
     assert!(!shown.contains("of 50331648 bytes"), "said once: {shown}");
 }
+
+#[tokio::test]
+async fn what_stays_mounted_is_told_by_every_command_until_it_is_gone() {
+    let (world, checkpoint, _) = guarded().await;
+    let unmount = |how| world.sim.update(|switches| switches.unmount = how);
+    unmount(zvm_sim::switches::Unmount::Refused);
+    let arguments = ["recover", "jp-ubuntu", FILE, "--at", &checkpoint, "--yes"];
+    let (terminal, child) = Terminal::start(&mut world.command(&arguments), true);
+    let run = Run::of(child.wait_with_output().await.unwrap());
+    let said = terminal.end();
+    assert_eq!(run.code, 0, "{said}");
+    assert!(!said.contains("of an earlier recovery"), "{said}");
+
+    let find = world.run(&["find", "jp-ubuntu"]).await;
+    assert_eq!(find.code, 0);
+    assert!(
+        find.stderr
+            .contains("of an earlier recovery is still mounted"),
+        "{}",
+        find.stderr
+    );
+    unmount(zvm_sim::switches::Unmount::Succeeds);
+    let find = world.run(&["find", "jp-ubuntu"]).await;
+    assert_eq!((find.code, find.stderr.as_str()), (0, ""));
+}
+
+/// A VPG's name may hold what no terminal shows.
+#[tokio::test]
+async fn a_file_comes_back_whatever_the_name_of_its_vpg_is() {
+    let mut scenario = zvm_sim::Scenario::fast();
+    for vpg in &mut scenario.vpgs {
+        if vpg.name == "jp-ubuntu" {
+            vpg.name = "Prod  DB\u{200b}".into();
+        }
+    }
+    let world = World::with(scenario).await;
+    let receipt = world
+        .run(&["guard", "jp-ubuntu", "--action", "edit", "--json"])
+        .await
+        .json();
+    let pin = &receipt["pins"][0];
+    let checkpoint = pin["checkpoint"].as_str().unwrap();
+    for (to, vpg) in [
+        ("a", None),
+        ("b", pin["vpg"].as_str()),
+        ("c", pin["vpg_identifier"].as_str()),
+    ] {
+        let folder = world.path(to);
+        let mut arguments = vec![
+            "recover",
+            "jp-ubuntu",
+            FILE,
+            "--at",
+            checkpoint,
+            "--yes",
+            "--to",
+            folder.to_str().unwrap(),
+        ];
+        arguments.extend(vpg.map(|vpg| ["--vpg", vpg]).into_iter().flatten());
+        let (terminal, child) = Terminal::start(&mut world.command(&arguments), true);
+        let run = Run::of(child.wait_with_output().await.unwrap());
+        assert_eq!(run.code, 0, "{vpg:?}: {}", terminal.end());
+    }
+}

@@ -215,7 +215,7 @@ fn exactly_one(by: MatchedBy, found: &[&Vm], wanted: &str) -> Result<(MatchedBy,
 }
 
 async fn unprotected_or_unknown(zvm: &Zvm, protected: &[Vm], wanted: &str) -> Error {
-    let shown_wanted = text::display(wanted, SHOWN_MAX_LEN);
+    let shown_wanted = text::exact(wanted, SHOWN_MAX_LEN);
     let mut similar: Vec<String> = matching::resembling(protected, wanted, SUGGESTIONS_MAX)
         .into_iter()
         .map(shown)

@@ -5,6 +5,7 @@ use crate::{
     clock::ZvmClock,
     rewind::Core,
     state::{FlrMount, OpenSession},
+    text,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::{future::Future, time::Duration};
@@ -63,6 +64,16 @@ async fn orphans(core: &Core) -> Result<Vec<OpenSession>, Error> {
     let mut open = open_sessions(core).await?;
     open.retain(OpenSession::is_orphan);
     Ok(open)
+}
+
+/// See [`Rewind::left_mounted`](crate::Rewind::left_mounted).
+pub(crate) async fn left_mounted(core: &Core) -> Result<Vec<(String, String)>, Error> {
+    let open = open_sessions(core).await?;
+    let left = open.into_iter().filter_map(|open| {
+        let session = text::display(&open.session_identifier?, 100);
+        Some((session, text::display(&open.left?, 300)))
+    });
+    Ok(left.collect())
 }
 
 /// Those of all processes of this user.

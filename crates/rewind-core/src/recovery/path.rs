@@ -81,7 +81,7 @@ impl std::fmt::Display for GuestPath {
             Self::Windows(drive, components) => format!("{drive}:\\{}", components.join("\\")),
             Self::Partition(components) => components.join("/"),
         };
-        f.write_str(&text::display(&shown, PATH_MAX_LEN))
+        f.write_str(&text::exact(&shown, PATH_MAX_LEN))
     }
 }
 
