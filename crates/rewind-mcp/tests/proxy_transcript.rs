@@ -231,7 +231,10 @@ fn modern(to: &mut Conversation) {
     );
     let started = to.call("confirm_delete", json!({}));
     let task = &started["result"]["taskId"];
-    to.request("tasks/get", json!({ "taskId": task }), 0);
+    // It asks in a moment: how often it is looked at until then is no part of the transcript.
+    while to.request("tasks/get", json!({ "taskId": task }), 0)["result"]["status"] == "working" {
+        to.said.pop();
+    }
     to.request("tasks/cancel", json!({ "taskId": task }), 0);
     // A subscription: acknowledged, told, and ended by the client.
     to.send(
