@@ -12,27 +12,10 @@ mod support;
 
 use std::{
     fs,
-    path::Path,
     time::{Duration, Instant},
 };
 
-use support::{Run, program};
-use tokio::process::Command;
-
-/// The demo with a folder of its own for what is temporary.
-fn demo(temporary: &Path, arguments: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_zerto-rewind"), Path::new(""));
-    command
-        .env_remove("ZERTO_REWIND_CONFIG")
-        .env("TMPDIR", temporary)
-        .arg("demo")
-        .args(arguments);
-    command
-}
-
-fn is_empty(folder: &Path) -> bool {
-    fs::read_dir(folder).unwrap().next().is_none()
-}
+use support::{Run, demo, is_empty, program};
 
 #[tokio::test]
 async fn tells_the_whole_story_and_leaves_nothing() {

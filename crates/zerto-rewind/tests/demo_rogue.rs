@@ -16,30 +16,39 @@ use std::{
     time::{Duration, Instant},
 };
 
-use support::{Run, program};
+use support::{Run, demo, is_empty, program};
 use tokio::process::Command;
 
-/// The demo with a folder of its own for what is temporary.
 fn rogue(temporary: &Path, arguments: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_zerto-rewind"), Path::new(""));
-    command
-        .env_remove("ZERTO_REWIND_CONFIG")
-        .env("TMPDIR", temporary)
-        .args(["demo", "rogue"])
-        .args(arguments);
-    command
-}
-
-fn is_empty(folder: &Path) -> bool {
-    fs::read_dir(folder).unwrap().next().is_none()
+    demo(temporary, &[&["rogue"], arguments].concat())
 }
 
 #[tokio::test]
 async fn every_change_is_pinned_or_refused_and_comes_back() {
     let temporary = tempfile::tempdir().unwrap();
+    // The user has stopped everything: the story plays all the same, and its own resume lifts nothing of theirs.
+    let home = tempfile::tempdir().unwrap();
+    let of_user = |command: &mut Command| {
+        command
+            .env("HOME", home.path())
+            .env("XDG_STATE_HOME", home.path());
+    };
+    let in_force = async |word: &str| {
+        let mut command = program(env!("CARGO_BIN_EXE_zerto-rewind"), Path::new(""));
+        of_user(
+            command
+                .env_remove("ZERTO_REWIND_CONFIG")
+                .args([word, "--json"]),
+        );
+        Run::of(command.output().await.unwrap()).json()
+    };
+    assert!(in_force("stop").await["stopped"].is_object());
     let begun = Instant::now();
-    let run = Run::of(rogue(temporary.path(), &["--auto"]).output().await.unwrap());
+    let mut story = rogue(temporary.path(), &["--auto"]);
+    of_user(&mut story);
+    let run = Run::of(story.output().await.unwrap());
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(in_force("resume").await["before"].is_object());
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(90), "{took:?}");
     for line in [

@@ -169,9 +169,9 @@ async fn the_end_of_stdin_in_the_middle_of_a_guard_ends_the_guard_and_the_server
     );
 }
 
+/// A server in the middle of a recovery whose mount takes long.
 #[cfg(unix)]
-#[tokio::test]
-async fn sigterm_unmounts_before_the_end() {
+async fn recovering() -> (World, Server) {
     let mut scenario = Scenario::fast();
     scenario.timings.mount = Spread::fixed(Duration::from_secs(30));
     let world = World::with(scenario).await;
@@ -187,6 +187,13 @@ async fn sigterm_unmounts_before_the_end() {
             json!({ "name": "zerto_recover_file", "arguments": recover }),
         )
         .await;
+    (world, server)
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn sigterm_unmounts_before_the_end() {
+    let (world, server) = recovering().await;
     world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
     support::signal(&server.child, rustix::process::Signal::TERM);
     let (code, log) = server.end().await;
@@ -283,21 +290,7 @@ async fn answers_help_and_version() {
 #[cfg(unix)]
 #[tokio::test]
 async fn the_next_start_unmounts_what_a_killed_server_left_mounted() {
-    let mut scenario = Scenario::fast();
-    scenario.timings.mount = Spread::fixed(Duration::from_secs(30));
-    let world = World::with(scenario).await;
-    let mut server = Server::initialized(&world.config(), "2025-11-25").await;
-    let receipt = server
-        .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
-        .await;
-    let checkpoint = &receipt["structuredContent"]["pins"][0]["checkpoint"];
-    let recover = json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": checkpoint, "confirmed": true });
-    server
-        .ask(
-            "tools/call",
-            json!({ "name": "zerto_recover_file", "arguments": recover }),
-        )
-        .await;
+    let (world, mut server) = recovering().await;
     // Once it asks after the session, it has written down which one is its own.
     world
         .sim

@@ -99,9 +99,30 @@ impl World {
     }
 }
 
-/// One of the programs in a quiet environment.
+/// `zerto-rewind demo` with a folder of its own for what is temporary.
+pub fn demo(temporary: &Path, arguments: &[&str]) -> Command {
+    let mut command = program(env!("CARGO_BIN_EXE_zerto-rewind"), Path::new(""));
+    command
+        .env_remove("ZERTO_REWIND_CONFIG")
+        .env("TMPDIR", temporary)
+        .arg("demo")
+        .args(arguments);
+    command
+}
+
+pub fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).unwrap().next().is_none()
+}
+
+/// One of the programs in a quiet environment. The home is the configuration's folder: what the user's own holds, such as a stop,
+/// is neither looked at nor touched.
 pub fn program(path: &str, config: &Path) -> Command {
     let mut command = Command::new(path);
+    if let Some(home) = config.parent() {
+        command
+            .env("HOME", home)
+            .env("XDG_STATE_HOME", home.join("home"));
+    }
     command
         .env("ZERTO_REWIND_CONFIG", config)
         .env("USER", "justin")

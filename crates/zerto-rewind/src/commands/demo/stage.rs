@@ -105,6 +105,9 @@ impl Stage {
         command
             .args(arguments)
             .env("ZERTO_REWIND_CONFIG", &self.config)
+            // A stop of the user's own must not hold up the story, and the story's must not touch it.
+            .env("HOME", self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join("home"))
             .kill_on_drop(true);
         // The story tells what there is to know.
         if std::env::var_os("RUST_LOG").is_none() {
