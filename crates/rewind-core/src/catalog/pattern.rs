@@ -1,6 +1,6 @@
 //! Globs, regular expressions and JSON Pointers of a catalog entry.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
@@ -15,7 +15,9 @@ const REGEX_SIZE: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Glob {
     source: String,
-    matcher: GlobMatcher,
+    glob: globset::Glob,
+    /// Made when a name has to be matched: most globs of a catalog are plain names, and a hook looks at one call and ends.
+    matcher: OnceLock<GlobMatcher>,
 }
 
 impl Glob {
@@ -29,7 +31,8 @@ impl Glob {
             .map_err(|error| format!("not a glob: {}", error.kind()))?;
         Ok(Self {
             source: source.to_owned(),
-            matcher: glob.compile_matcher(),
+            glob,
+            matcher: OnceLock::new(),
         })
     }
 
@@ -38,7 +41,15 @@ impl Glob {
     }
 
     pub(super) fn matches(&self, name: &str) -> bool {
-        self.matcher.is_match(name)
+        if !self.source.contains(META) {
+            return self.source == name;
+        }
+        if self.source == "*" {
+            return true;
+        }
+        self.matcher
+            .get_or_init(|| self.glob.compile_matcher())
+            .is_match(name)
     }
 
     /// Whether this glob surely matches whatever the other one matches.
