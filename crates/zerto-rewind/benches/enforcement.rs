@@ -106,7 +106,7 @@ impl Stage {
     }
 
     fn proxied(&self) -> Command {
-        let mut command = self.program(&["proxy", "--"]);
+        let mut command = self.program(&["proxy", "--name", "vmware", "--"]);
         command.arg(&self.echo).arg(echo::ARGUMENT);
         command
     }
@@ -180,7 +180,7 @@ fn stdio(stage: &Stage, table: &mut Table) -> Result<()> {
 /// From standard input and output to a server over HTTP, beside another program that does the same.
 fn http(stage: &Stage, table: &mut Table) -> Result<()> {
     let url = echo::over_http()?;
-    let ours = stage.program(&["proxy", "--url", &url]);
+    let ours = stage.program(&["proxy", "--name", "vmware", "--url", &url]);
     let mut clients = vec![("zerto-rewind proxy --url", Client::start(ours)?)];
     match std::env::var_os("OTHER_PROXY") {
         Some(other) => {

@@ -12,7 +12,7 @@ pub use exchange::answer_to;
 use reqwest::{Method, header::HeaderValue};
 use rewind_core::{Error, ErrorCode};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -39,6 +39,10 @@ const LAST_ANSWERS: Duration = Duration::from_secs(60);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long a notification may take to be accepted: the messages behind it wait.
 const ACCEPT_TIME: Duration = Duration::from_secs(30);
+/// So many unlisted requests are with the server at once: each has a connection and its memory, and files are limited. The others
+/// wait in their order.
+const AT_ONCE: usize = 256;
+
 /// Relays between a client at `input` and `output` and the server behind `upstream`, until the client has ended or a
 /// signal ends us. Returns the exit code.
 pub async fn bridge<E: Enforcement>(
@@ -57,6 +61,7 @@ pub async fn bridge<E: Enforcement>(
         params: Mutex::default(),
         open: Mutex::default(),
         work: TaskTracker::new(),
+        at_once: Arc::new(Semaphore::new(AT_ONCE)),
         stop: CancellationToken::new(),
         longest: settings.longest,
     });
@@ -142,6 +147,8 @@ struct Bridge<E: Enforcement> {
     /// Modern requests that have no answer yet: to cancel one is to close its stream.
     open: Mutex<HashMap<Key, CancellationToken>>,
     work: TaskTracker,
+    /// See [`AT_ONCE`].
+    at_once: Arc<Semaphore>,
     stop: CancellationToken,
     longest: usize,
 }
@@ -188,12 +195,17 @@ impl<E: Enforcement> Bridge<E> {
             (Some(id), Some(method)) => {
                 let request = self.request(&head, id, method, &body);
                 let bridge = self.clone();
+                let at_once = self.at_once.clone();
                 let exchange = async move { bridge.exchange(request).await };
                 match method {
                     "initialize" => exchange.await,
                     // It has no end of its own: it is not waited for.
                     "subscriptions/listen" => drop(tokio::spawn(exchange)),
-                    _ => drop(self.work.spawn(exchange)),
+                    _ => drop(self.work.spawn(async move {
+                        // The semaphore is never closed.
+                        let _place = at_once.acquire().await;
+                        exchange.await;
+                    })),
                 }
             }
             (None, Some("notifications/cancelled")) if self.close_stream(&head) => {}
