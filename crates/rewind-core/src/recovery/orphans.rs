@@ -61,9 +61,9 @@ async fn clean_up(core: &Core) -> Result<usize, Error> {
 }
 
 async fn orphans(core: &Core) -> Result<Vec<OpenSession>, Error> {
-    let mut open = open_sessions(core).await?;
-    open.retain(OpenSession::is_orphan);
-    Ok(open)
+    let zvm = core.config.zvm();
+    core.with_state(move |state| state.orphaned_sessions(&zvm))
+        .await
 }
 
 /// See [`Rewind::left_mounted`](crate::Rewind::left_mounted).
