@@ -328,3 +328,20 @@ fn the_clients_end_is_the_end_of_what_is_held() {
     assert_eq!(server.of("tools/call").len(), 0);
     server.wait_gone(1);
 }
+
+#[test]
+fn what_hangs_is_bounded_and_makes_way_when_it_is_cancelled() {
+    let server = Server::start();
+    let mut client = Client::of_url(&server.url);
+    for id in 0..300 {
+        client.send(&modern(json!(id), "free", &json!({ "how": "hang" })));
+    }
+    server.wait("tools/call", 256);
+    // It was read after all of them, and waits for none.
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/x" }));
+    server.wait("notifications/x", 1);
+    assert_eq!(server.of("tools/call").len(), 256);
+    let with_the_server = &server.of("tools/call")[0].message["id"];
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": with_the_server } }));
+    server.wait("tools/call", 257);
+}
