@@ -97,6 +97,16 @@ impl Stage {
         command
     }
 
+    /// The server behind two programs that only copy: what the way through another process costs on this machine.
+    fn copied(&self) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "cat | \"$0\" \"$1\" | cat"])
+            .arg(&self.echo)
+            .arg(echo::ARGUMENT);
+        command
+    }
+
     fn program(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(ZERTO_REWIND);
         command
@@ -138,13 +148,14 @@ fn stdio(stage: &Stage, table: &mut Table) -> Result<()> {
 
     let mut direct = Client::start(stage.direct())?;
     let mut proxied = Client::start(stage.proxied())?;
-    let times = in_turns(&mut [&mut direct, &mut proxied], 20_000)?;
-    let [one, other] = times.as_slice() else {
-        return Err("two were measured".into());
+    let mut copied = Client::start(stage.copied())?;
+    let times = in_turns(&mut [&mut direct, &mut proxied, &mut copied], 20_000)?;
+    let [one, other, copy] = times.as_slice() else {
+        return Err("three were measured".into());
     };
     let micros = |times: &[Duration], share| quantile(times, share) * 1e3;
     for (name, share, aim) in [("median", 0.5, 60.0), ("p99", 0.99, 300.0)] {
-        let (one, other) = (micros(one, share), micros(other, share));
+        let [one, other, copy] = [one, other, copy].map(|times| micros(times, share));
         table.row(
             &format!("stdio: an unlisted call, direct, {name} of 20,000"),
             one,
@@ -156,6 +167,12 @@ fn stdio(stage: &Stage, table: &mut Table) -> Result<()> {
             other - one,
             "µs",
             Some(aim),
+        );
+        table.row(
+            &format!("stdio: an unlisted call through two `cat`s, less direct, {name}"),
+            copy - one,
+            "µs",
+            None,
         );
     }
     for (name, client) in [("direct", &mut direct), ("through the proxy", &mut proxied)] {
@@ -174,6 +191,7 @@ fn stdio(stage: &Stage, table: &mut Table) -> Result<()> {
         None,
     );
     direct.stop()?;
+    copied.stop()?;
     proxied.stop()
 }
 
