@@ -1,6 +1,6 @@
 //! The template of an action.
 
-use std::io;
+use std::{io, sync::LazyLock};
 
 use minijinja::{
     Environment, ErrorKind, UndefinedBehavior, escape_formatter,
@@ -13,7 +13,6 @@ use crate::text;
 
 /// The names that a template may use.
 const NAMES: [&str; 3] = ["args", "server", "tool"];
-const TEMPLATE: &str = "action";
 /// Bounds the time and the memory that a template takes; see [`Environment::set_fuel`].
 const FUEL: u64 = 200_000;
 const RECURSION: usize = 50;
@@ -23,8 +22,28 @@ const OUTPUT: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Action {
     source: String,
-    environment: Environment<'static>,
 }
+
+/// What every template may use. Making it takes longer than compiling a template, so there is one.
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment.set_fuel(Some(FUEL));
+    environment.set_recursion_limit(RECURSION);
+    // Arguments are JSON, and are shown as JSON; text is shown as it is.
+    environment.set_formatter(|out, state, value| {
+        if value.is_undefined() {
+            return out.write_str("(missing)").map_err(Into::into);
+        }
+        if value.as_str().is_none()
+            && let Ok(json) = serde_json::to_string(value)
+        {
+            return out.write_str(&json).map_err(Into::into);
+        }
+        escape_formatter(out, state, value)
+    });
+    environment
+});
 
 /// What a template sees.
 #[derive(Serialize)]
@@ -43,28 +62,8 @@ impl Action {
                 Some("say what the call changes".to_owned()),
             ));
         }
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Chainable);
-        environment.set_fuel(Some(FUEL));
-        environment.set_recursion_limit(RECURSION);
-        // Arguments are JSON, and are shown as JSON; text is shown as it is.
-        environment.set_formatter(|out, state, value| {
-            if value.is_undefined() {
-                return out.write_str("(missing)").map_err(Into::into);
-            }
-            if value.as_str().is_none()
-                && let Ok(json) = serde_json::to_string(value)
-            {
-                return out.write_str(&json).map_err(Into::into);
-            }
-            escape_formatter(out, state, value)
-        });
-        environment
-            .add_template_owned(TEMPLATE, source.to_owned())
-            .map_err(|error| (format!("not a template: {}", reason(&error)), None))?;
         let action = Self {
             source: source.to_owned(),
-            environment,
         };
         action.check_names()?;
         Ok(action)
@@ -75,11 +74,10 @@ impl Action {
     }
 
     fn check_names(&self) -> Result<(), (String, Option<String>)> {
-        let template = self
-            .environment
-            .get_template(TEMPLATE)
-            .map_err(|error| (reason(&error), None))?;
-        let functions: Vec<&str> = self.environment.globals().map(|(name, _)| name).collect();
+        let template = ENVIRONMENT
+            .template_from_str(&self.source)
+            .map_err(|error| (format!("not a template: {}", reason(&error)), None))?;
+        let functions: Vec<&str> = ENVIRONMENT.globals().map(|(name, _)| name).collect();
         let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
         unknown
             .retain(|name| !NAMES.contains(&name.as_str()) && !functions.contains(&name.as_str()));
@@ -125,8 +123,8 @@ impl Action {
             tool: call.tool,
         }));
         let mut head = Head(Vec::new());
-        self.environment
-            .get_template(TEMPLATE)?
+        ENVIRONMENT
+            .template_from_str(&self.source)?
             .render_captured_to(context, &mut head)?;
         Ok(text::one_line(&String::from_utf8_lossy(&head.0)))
     }
