@@ -17,6 +17,7 @@ use std::{
 
 use secrecy::{SecretString, zeroize::Zeroizing};
 use url::Url;
+use zvm_client::Fingerprint;
 
 pub use check::default_state_dir;
 pub use error::ConfigError;
@@ -107,8 +108,8 @@ pub struct Tls {
     pub verify: bool,
     /// Verify against this file instead of the system's roots.
     pub ca_file: Option<PathBuf>,
-    /// The only certificate that is accepted: SHA-256 of its DER form.
-    pub fingerprint: Option<[u8; 32]>,
+    /// The only certificate that is accepted, on top of what is verified.
+    pub fingerprint: Option<Fingerprint>,
     /// What to do with a certificate that was never seen, where nothing is verified.
     pub first_use: FirstUse,
 }

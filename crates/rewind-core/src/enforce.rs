@@ -145,6 +145,12 @@ struct Inner {
 }
 
 impl Enforcer {
+    /// As [`Rewind::take_warnings`].
+    #[must_use]
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.inner.rewind.take_warnings()
+    }
+
     /// For a proxy. Opens the configured catalog; neither the state nor the ZVM is touched before a call is listed.
     ///
     /// # Errors

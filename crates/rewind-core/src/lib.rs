@@ -2,6 +2,7 @@
 //! has to be remembered between processes. It knows neither MCP nor HTTP.
 
 pub mod catalog;
+pub mod certificate;
 pub mod config;
 pub mod duration;
 pub mod enforce;

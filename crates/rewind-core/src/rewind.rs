@@ -3,8 +3,9 @@ use crate::{
     Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Protection,
     Receipt, RecoverRequest, Recovery, ToolCall,
     catalog::Catalog,
+    certificate::{self, Warnings},
     checkpoints,
-    config::{self, Config, Confirmation, FirstUse},
+    config::{self, Config, Confirmation},
     enforce::{self, ChangedTool},
     guard,
     lock::Locks,
@@ -17,7 +18,7 @@ use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
-use zvm_client::{Timeouts, TlsTrust, Zvm, ZvmConfig};
+use zvm_client::{CertificateJudge, Timeouts, TlsTrust, Zvm, ZvmConfig};
 
 /// One configured ZVM with its state. Cheap to clone. Opening it sends nothing and does not open the state database.
 #[derive(Clone, Debug)]
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     pub state: State,
     pub locks: Locks,
     pub patience: Patience,
+    /// What a person should know.
+    pub warnings: Warnings,
     /// Held while what processes of ours left behind is cleaned up.
     pub cleaning: tokio::sync::Mutex<()>,
     /// For what goes on in the background.
@@ -78,7 +81,9 @@ impl Rewind {
     pub fn with_patience(config: Config, patience: Patience) -> Result<Self, Error> {
         let state = State::new(&config.state_dir);
         let gate = Arc::new(StateGate::new(state.clone(), config.zvm()));
-        let zvm = Zvm::new(zvm_config(&config)?, gate)?;
+        let warnings = Warnings::default();
+        let judge = certificate::judge(&config, &state, &warnings);
+        let zvm = Zvm::new(zvm_config(&config, judge)?, gate)?;
         let locks = Locks::new(&config.state_dir);
         let core = Arc::new_cyclic(|me| Core {
             me: me.clone(),
@@ -87,6 +92,7 @@ impl Rewind {
             state,
             locks,
             patience,
+            warnings,
             cleaning: tokio::sync::Mutex::default(),
         });
         Ok(Self { core })
@@ -96,6 +102,13 @@ impl Rewind {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.core.config
+    }
+
+    /// What a person should know and no call failed with, such as a certificate that was trusted at its first use; each is told once.
+    /// The log has it, too.
+    #[must_use]
+    pub fn take_warnings(&self) -> Vec<String> {
+        certificate::take(&self.core.warnings)
     }
 
     /// The catalog as its file is now; an empty one where none is configured.
@@ -264,12 +277,6 @@ fn check(config: &Config) -> Result<(), Error> {
         let message = format!("{file}: {what} can't be honoured by this version");
         Err(Error::new(ErrorCode::Configuration, message).with_next(next))
     };
-    if config.tls.fingerprint.is_some() || config.tls.first_use == FirstUse::Refuse {
-        return refused(
-            "`tls_fingerprint` and `tls_first_use: \"refuse\"`",
-            "Set `verify_tls` to true and name the appliance's certificate in `ca_file`.",
-        );
-    }
     if matches!(
         config.confirmation,
         Confirmation::Form | Confirmation::Approve
@@ -288,7 +295,10 @@ fn check(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-fn zvm_config(config: &Config) -> Result<ZvmConfig, Error> {
+fn zvm_config(
+    config: &Config,
+    judge: Option<Arc<dyn CertificateJudge>>,
+) -> Result<ZvmConfig, Error> {
     check(config)?;
     Ok(ZvmConfig {
         url: config.zerto_url.clone(),
@@ -309,6 +319,7 @@ fn zvm_config(config: &Config) -> Result<ZvmConfig, Error> {
             (None, true) => TlsTrust::System,
             (_, false) => TlsTrust::Any,
         },
+        judge,
         timeouts: Timeouts::default(),
     })
 }

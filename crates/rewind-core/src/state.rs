@@ -7,6 +7,7 @@
 //! `tokio::task::spawn_blocking`.
 
 pub(crate) mod calls;
+mod certificates;
 mod error;
 pub(crate) mod folder;
 mod guards;
@@ -25,6 +26,7 @@ use std::{
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use certificates::KnownCertificate;
 pub use error::StateError;
 pub use folder::FolderError;
 pub(crate) use guards::{EarlierGuard, digest};

@@ -73,7 +73,7 @@ fn every_key_is_read() {
     );
     let fingerprint = config.tls.fingerprint.unwrap();
     assert_eq!(
-        (fingerprint[0], fingerprint[1], fingerprint[31]),
+        (fingerprint.0[0], fingerprint.0[1], fingerprint.0[31]),
         (0xab, 0xcd, 0x0f)
     );
     assert_eq!(config.tls.first_use, FirstUse::Refuse);

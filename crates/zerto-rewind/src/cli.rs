@@ -72,6 +72,9 @@ Examples:
 Shows what it is going to do and asks before it mounts anything. A person has to agree, so it refuses
 without a terminal (exit code 3). Nothing on the VM is changed, no existing file is overwritten.")]
     Recover(Recover),
+    /// Look at the ZVM's certificate, and accept it
+    #[command(after_help = TRUST_HELP)]
+    Trust,
     /// Look at the catalog of tools that have to be guarded
     #[command(subcommand)]
     Catalog(Catalog),
@@ -200,6 +203,10 @@ Examples:
     #[command(after_help = ACCEPT_HELP)]
     Accept(crate::commands::catalog::accept::AcceptArgs),
 }
+
+const TRUST_HELP: &str = "\
+With `verify_tls: false`, the first certificate of a ZVM is remembered, and another one stops everything. This shows both and
+asks, so it refuses without a terminal (exit code 3). No password is sent.";
 
 const SCAN_HELP: &str = "\
 Examples:

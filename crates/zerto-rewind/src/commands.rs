@@ -22,6 +22,7 @@ pub mod proxy;
 mod recover;
 pub mod run;
 pub mod stop;
+mod trust;
 
 /// Runs a command to its exit code.
 pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
@@ -42,6 +43,7 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
             checkpoints::run(config, arguments, output, &interrupt).await
         }
         Command::Recover(arguments) => recover::run(config, arguments, output, &interrupt).await,
+        Command::Trust => trust::run(config, output, &interrupt).await,
         Command::Catalog(command) => catalog::run(config, command, output, &interrupt).await,
 
         Command::Completions { shell } => completions::run(shell),

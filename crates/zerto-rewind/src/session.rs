@@ -98,7 +98,9 @@ impl Session {
         &self,
         work: impl AsyncFn(&Rewind, Call) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let error = match work(&self.rewind, self.call()).await {
+        let result = work(&self.rewind, self.call()).await;
+        warn(&self.rewind);
+        let error = match result {
             Err(error) if error.code == ErrorCode::LoginRefused && terminal::is_there() => error,
             result => return result,
         };
@@ -150,6 +152,13 @@ impl Session {
             caller: caller(),
             session_change_id: self.change_id.clone(),
         }
+    }
+}
+
+/// Tells on stderr what a person should know and no call failed with.
+pub fn warn(rewind: &Rewind) {
+    for warning in rewind.take_warnings() {
+        output::warning(&warning);
     }
 }
 

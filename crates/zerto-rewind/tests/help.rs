@@ -32,6 +32,7 @@ fn every_command_says_what_it_does() {
         "guard",
         "checkpoints",
         "recover",
+        "trust",
         "catalog",
         "catalog test",
         "catalog scan",

@@ -1,11 +1,11 @@
 //! What the client must be told.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 use url::Url;
 
-use crate::Error;
+use crate::{CertificateJudge, Error};
 
 /// One ZVM and how to log in to it.
 ///
@@ -19,6 +19,8 @@ pub struct ZvmConfig {
     pub credentials: Credentials,
     /// What makes the appliance's certificate acceptable.
     pub tls: TlsTrust,
+    /// Who is asked about the certificate besides, if anybody.
+    pub judge: Option<Arc<dyn CertificateJudge>>,
     /// Time limits.
     pub timeouts: Timeouts,
 }
@@ -62,7 +64,7 @@ impl Credentials {
 /// What makes the appliance's certificate acceptable.
 #[derive(Clone, Debug)]
 pub enum TlsTrust {
-    /// Any certificate (`verify_tls: false`). Its owner still has to prove that it holds the key.
+    /// Any certificate that the judge accepts (`verify_tls: false`). Its owner still has to prove that it holds the key.
     Any,
     /// The system's roots, and the name must match.
     System,
@@ -92,33 +94,30 @@ impl Default for Timeouts {
     }
 }
 
-impl ZvmConfig {
-    /// The appliance's root, `https://host[:port]/`, and its name in messages, `host[:port]`.
-    pub(crate) fn base(&self) -> Result<(Url, String), Error> {
-        let wrong = |why: &str| {
-            Err(Error::Config(format!(
-                "the URL of the ZVM must look like https://zvm.example.com/ (with :port if it is not 443): {why}"
-            )))
-        };
-        let url = &self.url;
-        let Some(host) = url.host_str() else {
-            return wrong("it names no host");
-        };
-        if url.scheme() != "https" {
-            return wrong("it does not begin with https://");
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return wrong("user and password don't belong into it");
-        }
-        if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-            return wrong("nothing may follow host and port");
-        }
-        let name = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        Ok((url.clone(), name))
+/// The appliance's root, `https://host[:port]/`, and its name in messages, `host[:port]`.
+pub(crate) fn base(url: &Url) -> Result<(Url, String), Error> {
+    let wrong = |why: &str| {
+        Err(Error::Config(format!(
+            "the URL of the ZVM must look like https://zvm.example.com/ (with :port if it is not 443): {why}"
+        )))
+    };
+    let Some(host) = url.host_str() else {
+        return wrong("it names no host");
+    };
+    if url.scheme() != "https" {
+        return wrong("it does not begin with https://");
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        return wrong("user and password don't belong into it");
+    }
+    if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+        return wrong("nothing may follow host and port");
+    }
+    let name = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    Ok((url.clone(), name))
 }
 
 #[cfg(test)]
@@ -126,16 +125,7 @@ mod tests {
     use super::*;
 
     fn base(url: &str) -> Result<(Url, String), Error> {
-        ZvmConfig {
-            url: Url::parse(url).unwrap(),
-            credentials: Credentials::Password {
-                username: "u".into(),
-                password: "p".into(),
-            },
-            tls: TlsTrust::Any,
-            timeouts: Timeouts::default(),
-        }
-        .base()
+        super::base(&Url::parse(url).unwrap())
     }
 
     #[test]

@@ -23,6 +23,14 @@ pub enum Error {
         /// Why, and what to do.
         detail: String,
     },
+    /// The certificate is not the one that the [`crate::CertificateJudge`] knows. Nothing was sent. Not retried.
+    #[error("the certificate of {host} {refusal}")]
+    Untrusted {
+        /// Host and port.
+        host: String,
+        /// Why.
+        refusal: crate::CertificateRefusal,
+    },
     /// User, password, client or secret refused, or the account is not usable. Not repeated.
     #[error("the ZVM refused the login of {account}: {detail}")]
     LoginRefused {

@@ -4,6 +4,7 @@
 
 mod auth;
 mod calls;
+mod certificate;
 mod client;
 mod config;
 mod decode;
@@ -14,9 +15,11 @@ mod model;
 mod tls;
 mod transport;
 
+pub use certificate::{CertificateJudge, CertificateRefusal, Fingerprint, NoFingerprint};
 pub use client::Zvm;
 pub use config::{Credentials, Timeouts, TlsTrust, ZvmConfig};
 pub use download::Download;
 pub use error::Error;
 pub use login::{LoginAttempt, LoginBlocked, LoginGate, NoLoginGate};
 pub use model::*;
+pub use transport::shown_certificate;

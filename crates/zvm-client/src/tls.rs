@@ -3,9 +3,10 @@
 use std::{fs, path::Path, sync::Arc};
 
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore,
+    SignatureScheme,
     client::{
-        WebPkiServerVerifier,
+        Resumption, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
@@ -13,30 +14,43 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
-use rustls_platform_verifier::BuilderVerifierExt;
+use rustls_platform_verifier::Verifier;
 
-use crate::{Error, TlsTrust};
+use crate::{CertificateJudge, CertificateRefusal, Error, Fingerprint, TlsTrust};
 
 /// The TLS configuration. Reads files: not for an async thread.
-pub(crate) fn client_config(trust: &TlsTrust) -> Result<ClientConfig, Error> {
+pub(crate) fn client_config(
+    trust: &TlsTrust,
+    judge: Option<&Arc<dyn CertificateJudge>>,
+) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?;
-    let builder = match trust {
-        TlsTrust::Any => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate { provider })),
-        TlsTrust::System => builder.with_platform_verifier().map_err(|error| {
+    let verifier: Arc<dyn ServerCertVerifier> = match trust {
+        TlsTrust::Any => Arc::new(AnyCertificate { provider }),
+        TlsTrust::System => Arc::new(Verifier::new(provider).map_err(|error| {
             Error::Config(format!(
                 "the system's certificate authorities can't be read: {error}"
             ))
-        })?,
-        TlsTrust::CaFile(path) => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(OnlyThese::read(path, provider)?)),
+        })?),
+        TlsTrust::CaFile(path) => Arc::new(OnlyThese::read(path, provider)?),
     };
-    let mut config = builder.with_no_client_auth();
+    let verifier = match judge {
+        Some(judge) => Arc::new(Judged {
+            inner: verifier,
+            judge: Arc::clone(judge),
+        }),
+        None => verifier,
+    };
+    let mut config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    if judge.is_some() {
+        // A resumed session shows no certificate, and each connection is to be judged.
+        config.resumption = Resumption::disabled();
+    }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -83,6 +97,68 @@ impl ServerCertVerifier for AnyCertificate {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+/// What another verifier accepts, if the judge does, too.
+#[derive(Debug)]
+struct Judged {
+    inner: Arc<dyn ServerCertVerifier>,
+    judge: Arc<dyn CertificateJudge>,
+}
+
+impl Judged {
+    /// After the signature, so that nobody's certificate is remembered who only played it back. Every handshake has one, as
+    /// there is no resumption.
+    fn judged(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
+        let refused = |refusal| CertificateError::Other(OtherError(Arc::new(refusal)));
+        self.judge
+            .judge(Fingerprint::of(certificate))
+            .map_err(|refusal| refused(refusal).into())
+    }
+}
+
+impl ServerCertVerifier for Judged {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.inner
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let valid = self
+            .inner
+            .verify_tls12_signature(message, certificate, signature)?;
+        self.judged(certificate)?;
+        Ok(valid)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let valid = self
+            .inner
+            .verify_tls13_signature(message, certificate, signature)?;
+        self.judged(certificate)?;
+        Ok(valid)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
     }
 }
 
@@ -180,6 +256,14 @@ impl ServerCertVerifier for OnlyThese {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.inner.supported_verify_schemes()
+    }
+}
+
+/// What the judge said, where it was the judge that refused.
+pub(crate) fn refusal(error: &CertificateError) -> Option<&CertificateRefusal> {
+    match error {
+        CertificateError::Other(OtherError(inner)) => inner.downcast_ref(),
+        _ => None,
     }
 }
 

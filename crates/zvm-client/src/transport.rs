@@ -6,14 +6,17 @@ mod retry;
 pub(crate) use failure::{Effect, Failure, seconds};
 pub(crate) use retry::Retrying;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header, redirect};
 use tokio::sync::OnceCell;
 use url::{Host, Url};
 
-use crate::{Error, Timeouts, TlsTrust, ZvmConfig, decode, tls};
+use crate::{
+    CertificateJudge, CertificateRefusal, Error, Fingerprint, Timeouts, TlsTrust, ZvmConfig,
+    certificate::Look, config, decode, tls,
+};
 
 /// Of an answer that is no success.
 const ERROR_BODY: usize = 64 << 10;
@@ -28,6 +31,7 @@ pub(crate) struct Transport {
     base: Url,
     host: String,
     tls: TlsTrust,
+    judge: Option<Arc<dyn CertificateJudge>>,
     timeouts: Timeouts,
     client: OnceCell<Client>,
 }
@@ -41,11 +45,12 @@ pub(crate) struct Reply {
 
 impl Transport {
     pub(crate) fn new(config: &ZvmConfig) -> Result<Self, Error> {
-        let (base, host) = config.base()?;
+        let (base, host) = config::base(&config.url)?;
         Ok(Self {
             base,
             host,
             tls: config.tls.clone(),
+            judge: config.judge.clone(),
             timeouts: config.timeouts,
             client: OnceCell::new(),
         })
@@ -68,9 +73,9 @@ impl Transport {
     /// The HTTP client; built where files may be read.
     pub(crate) async fn client(&self) -> Result<&Client, Error> {
         let build = || async {
-            let (tls, timeouts) = (self.tls.clone(), self.timeouts);
+            let (tls, judge, timeouts) = (self.tls.clone(), self.judge.clone(), self.timeouts);
             let direct = is_loopback(&self.base);
-            tokio::task::spawn_blocking(move || build(&tls, &timeouts, direct))
+            tokio::task::spawn_blocking(move || build(&tls, judge.as_ref(), &timeouts, direct))
                 .await
                 .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?
         };
@@ -138,9 +143,35 @@ impl Transport {
     }
 }
 
-fn build(trust: &TlsTrust, timeouts: &Timeouts, direct: bool) -> Result<Client, Error> {
+/// The certificate that a ZVM shows now, whatever is known of it. Only TLS is spoken: nothing is sent.
+///
+/// # Errors
+/// `Unreachable`, and `Certificate` where the server does not hold its key; `Config` for a URL that can never work.
+pub async fn shown_certificate(url: &Url, timeouts: Timeouts) -> Result<Fingerprint, Error> {
+    const WHAT: &str = "look at the certificate";
+    let (base, host) = config::base(url)?;
+    let judge: Arc<dyn CertificateJudge> = Arc::new(Look);
+    let client = build(&TlsTrust::Any, Some(&judge), &timeouts, is_loopback(&base))?;
+    match client.head(base).send().await {
+        Ok(_) => Err(Error::Unreadable {
+            what: WHAT.into(),
+            detail: "no certificate was shown".into(),
+        }),
+        Err(error) => match Failure::of_send(&error, &timeouts) {
+            Failure::Untrusted(CertificateRefusal::FirstUse { shown }) => Ok(shown),
+            failure => Err(failure.into_error(WHAT, &host, Effect::None)),
+        },
+    }
+}
+
+fn build(
+    trust: &TlsTrust,
+    judge: Option<&Arc<dyn CertificateJudge>>,
+    timeouts: &Timeouts,
+    direct: bool,
+) -> Result<Client, Error> {
     let builder = Client::builder()
-        .tls_backend_preconfigured(tls::client_config(trust)?)
+        .tls_backend_preconfigured(tls::client_config(trust, judge)?)
         // One request at a time per connection: a download is not slowed by flow control, and there is no request that a server
         // may refuse after it was sent.
         .http1_only()

@@ -8,6 +8,7 @@ use std::{
 use directories::ProjectDirs;
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
+use zvm_client::{Fingerprint, NoFingerprint};
 
 use super::{
     Config, Credentials, GuardSettings, Guest, Tls,
@@ -179,27 +180,14 @@ fn tls(
     })
 }
 
-fn fingerprint(value: &str) -> Result<[u8; 32], Mistake> {
-    let mistake = || {
+fn fingerprint(value: &str) -> Result<Fingerprint, Mistake> {
+    value.parse().map_err(|error: NoFingerprint| {
         Mistake::new(
             "tls_fingerprint",
-            "is no SHA-256 fingerprint",
+            error.to_string(),
             "write its 64 hexadecimal digits, with or without colons",
         )
-    };
-    let digits: String = value
-        .chars()
-        .filter(|c| *c != ':' && !c.is_whitespace())
-        .collect();
-    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Err(mistake());
-    }
-    let mut bytes = [0; 32];
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        let two = digits.get(2 * index..2 * index + 2).ok_or_else(mistake)?;
-        *byte = u8::from_str_radix(two, 16).map_err(|_| mistake())?;
-    }
-    Ok(bytes)
+    })
 }
 
 fn agent(value: String) -> Result<String, Mistake> {

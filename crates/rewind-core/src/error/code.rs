@@ -100,6 +100,9 @@ codes! {
     CertificateRefused "certificate_refused" exit 5:
         "The ZVM's certificate was not accepted."
         next "If it was accepted before and nobody renewed it, find out first who answers at this address. Else save it as a PEM file (`openssl s_client -connect HOST:443 </dev/null | openssl x509`), compare its fingerprint with the one that the appliance shows, and name the file in `ca_file`.";
+    CertificateChanged "certificate_changed" exit 5:
+        "The ZVM shows another certificate than the one that is known of it. Nothing was sent to it."
+        next "If nobody renewed the appliance's certificate, find out first who answers at this address. Else compare what is shown with the SHA-256 that the appliance itself shows, and accept it at a terminal: `zerto-rewind trust`.";
     Stopped "stopped" exit 3:
         "Changes are stopped by a person."
         next "Wait until the person who stopped them lifts it.";

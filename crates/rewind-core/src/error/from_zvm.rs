@@ -1,5 +1,6 @@
 //! A client's error as one of the domain's.
 use super::{Error, ErrorCode};
+use zvm_client::CertificateRefusal as Refusal;
 
 impl From<zvm_client::Error> for Error {
     fn from(error: zvm_client::Error) -> Self {
@@ -7,6 +8,11 @@ impl From<zvm_client::Error> for Error {
         let code = match &error {
             Zvm::Unreachable { .. } => ErrorCode::ZvmUnreachable,
             Zvm::Certificate { .. } => ErrorCode::CertificateRefused,
+            Zvm::Untrusted { refusal, .. } => match refusal {
+                Refusal::Changed { .. } => ErrorCode::CertificateChanged,
+                Refusal::Undecided { .. } => ErrorCode::State,
+                _ => ErrorCode::CertificateRefused,
+            },
             Zvm::LoginBlocked(blocked) if blocked.undecided => ErrorCode::State,
             Zvm::LoginRefused { .. } | Zvm::LoginBlocked(_) => ErrorCode::LoginRefused,
             Zvm::NotPermitted { .. } => ErrorCode::NotPermitted,
@@ -23,6 +29,10 @@ impl From<zvm_client::Error> for Error {
                 .with_next("Look on the ZVM whether it happened before you try again."),
             Zvm::LoginBlocked(zvm_client::LoginBlocked { retry_after: Some(_), .. }) => mapped
                 .with_next("Try again in a moment: this login was not sent."),
+            Zvm::Untrusted { refusal: Refusal::Changed { configured: true, .. }, .. } => mapped
+                .with_next("If nobody renewed the appliance's certificate, find out first who answers at this address. Else compare what is shown with the SHA-256 that the appliance itself shows, and write it as `tls_fingerprint` to the configuration."),
+            Zvm::Untrusted { refusal: Refusal::FirstUse { .. }, .. } => mapped
+                .with_next("Compare it with the SHA-256 that the appliance itself shows, and accept it at a terminal: `zerto-rewind trust`; or write it as `tls_fingerprint` to the configuration."),
             Zvm::ForeignHost { .. } => mapped
                 .with_next("Set `zerto_url` to the address that the ZVM itself uses, or find out why it sends downloads elsewhere."),
             _ => mapped,

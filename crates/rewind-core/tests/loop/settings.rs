@@ -11,7 +11,6 @@ async fn settings_that_would_be_ignored_are_refused() {
     for (key, value) in [
         ("confirmation", json!("form")),
         ("confirmation", json!("approve")),
-        ("tls_first_use", json!("refuse")),
         (
             "guests",
             json!({ "jp-ubuntu": { "ssh": "root@jp-ubuntu" } }),

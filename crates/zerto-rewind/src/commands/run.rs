@@ -80,7 +80,9 @@ pub fn run(args: RunArgs, config: Option<PathBuf>) -> ExitCode {
     });
     match opened {
         Ok((rewind, stop, runtime)) => {
-            ExitCode::from(runtime.block_on(guarded(args, &rewind, &stop)))
+            let code = runtime.block_on(guarded(args, &rewind, &stop));
+            session::warn(&rewind);
+            ExitCode::from(code)
         }
         Err(error) => ExitCode::from(not_run(&error)),
     }

@@ -4,7 +4,7 @@ use std::{error::Error as StdError, io, time::Duration};
 
 use reqwest::StatusCode;
 
-use crate::{Error, Timeouts, decode, tls};
+use crate::{CertificateRefusal, Error, Timeouts, decode, tls};
 
 /// How a request failed for which no answer of the ZVM itself came.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Unsent(String),
     /// The certificate was not accepted; nothing was sent.
     Certificate(String),
+    /// The certificate is not the one that is known; nothing was sent.
+    Untrusted(CertificateRefusal),
     /// The request may have been sent; no answer came.
     Lost(String),
     /// The answer broke off.
@@ -42,7 +44,10 @@ impl Failure {
     /// No response came.
     pub(super) fn of_send(error: &reqwest::Error, timeouts: &Timeouts) -> Self {
         if let Some(certificate) = certificate_error(error) {
-            return Self::Certificate(tls::advice(certificate));
+            return match tls::refusal(certificate) {
+                Some(refusal) => Self::Untrusted(refusal.clone()),
+                None => Self::Certificate(tls::advice(certificate)),
+            };
         }
         if error.is_builder() {
             return Self::Unsent(innermost(error));
@@ -89,6 +94,7 @@ impl Failure {
         let host = host.to_owned();
         match (self, effect) {
             (Self::Certificate(detail), _) => Error::Certificate { host, detail },
+            (Self::Untrusted(refusal), _) => Error::Untrusted { host, refusal },
             (Self::Unsent(detail), _) | (Self::Lost(detail), Effect::None) => {
                 Error::Unreachable { what, host, detail }
             }

@@ -42,6 +42,7 @@ fn config(sim: &Sim) -> ZvmConfig {
             password: credentials.password.clone().into(),
         },
         tls: TlsTrust::CaFile(sim.ca_file().to_owned()),
+        judge: None,
         timeouts: Timeouts::default(),
     }
 }

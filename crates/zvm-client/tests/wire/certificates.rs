@@ -1,6 +1,9 @@
 //! Whose certificate is accepted, and what is said about others.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::{
@@ -13,9 +16,12 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use url::Url;
-use zvm_client::{Error, NoLoginGate, TlsTrust, Zvm, ZvmConfig};
+use zvm_client::{
+    CertificateJudge, CertificateRefusal, Error, Fingerprint, NoLoginGate, Timeouts, TlsTrust, Zvm,
+    ZvmConfig, shown_certificate,
+};
 
-use crate::server::{Server, builder, config, ok, server_config};
+use crate::server::{Server, Step, builder, config, ok, server_config};
 
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
@@ -94,6 +100,132 @@ async fn any_certificate_serves_by_name_and_by_address() {
     ask(serving(&old).await.url(), TlsTrust::Any).await.unwrap();
 }
 
+/// Accepts one, and keeps what it was asked about.
+#[derive(Debug)]
+struct Only(Fingerprint, Mutex<Vec<Fingerprint>>);
+
+impl Only {
+    fn this(expected: Fingerprint) -> Arc<Self> {
+        Arc::new(Self(expected, Mutex::default()))
+    }
+
+    fn asked(&self) -> Vec<Fingerprint> {
+        self.1.lock().unwrap().clone()
+    }
+}
+
+impl CertificateJudge for Only {
+    fn judge(&self, shown: Fingerprint) -> Result<(), CertificateRefusal> {
+        self.1.lock().unwrap().push(shown);
+        if shown == self.0 {
+            return Ok(());
+        }
+        Err(CertificateRefusal::Changed {
+            expected: self.0,
+            shown,
+            configured: true,
+        })
+    }
+}
+
+async fn ask_judge(url: Url, tls: TlsTrust, judge: &Arc<Only>, times: usize) -> Result<(), Error> {
+    let config = ZvmConfig {
+        tls,
+        judge: Some(judge.clone()),
+        ..config(url)
+    };
+    let zvm = Zvm::new(config, Arc::new(NoLoginGate))?;
+    for _ in 0..times {
+        zvm.local_site().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_judge_is_asked_in_every_handshake_before_anything_is_sent() {
+    let key = KeyPair::generate().unwrap();
+    let certificate = params(&NAMES).self_signed(&key).unwrap().der().clone();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(
+            rustls::crypto::ring::default_provider(),
+        ))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+        tls.send_tls13_tickets = 2;
+        // Every answer ends its connection, so that each request needs another one.
+        let server = Server::with(tls, certificate.clone(), |_| {
+            let mut reply = site();
+            reply.push(Step::Close);
+            reply
+        })
+        .await;
+
+        let shown = shown_certificate(&server.url(), Timeouts::default())
+            .await
+            .unwrap();
+        assert!(server.seen().is_empty());
+        let judge = Only::this(shown);
+        ask_judge(server.url(), TlsTrust::Any, &judge, 3)
+            .await
+            .unwrap();
+        let asked = judge.asked();
+        assert!(asked.len() >= 4, "a login and three calls: {asked:?}");
+        assert!(asked.iter().all(|asked| *asked == shown));
+
+        let before = server.seen().len();
+        let judge = Only::this(Fingerprint([7; 32]));
+        let error = ask_judge(server.url(), TlsTrust::Any, &judge, 1)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, Error::Untrusted { refusal: CertificateRefusal::Changed { shown: other, .. }, .. } if *other == shown),
+            "{error}"
+        );
+        for fingerprint in [shown, Fingerprint([7; 32])] {
+            assert!(
+                error.to_string().contains(&fingerprint.to_string()),
+                "{error}"
+            );
+        }
+        assert_eq!(server.seen().len(), before, "something was sent");
+        assert_eq!(judge.asked().len(), 1, "it is not tried again");
+    }
+}
+
+#[tokio::test]
+async fn a_judge_comes_on_top_of_what_is_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, other) = (
+        serving(&params(&NAMES)).await,
+        serving(&params(&NAMES)).await,
+    );
+    let shown = shown_certificate(&server.url(), Timeouts::default())
+        .await
+        .unwrap();
+    let file = folder.path().join("zvm.pem");
+    let judge = Only::this(shown);
+    ask_judge(server.url(), pem(&file, &server.certificate), &judge, 1)
+        .await
+        .unwrap();
+    // The judge would accept it, the authority does not.
+    let error = ask_judge(server.url(), pem(&file, &other.certificate), &judge, 1)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Certificate { .. }), "{error}");
+    // The other way round.
+    let judge = Only::this(Fingerprint([0; 32]));
+    let error = ask_judge(server.url(), pem(&file, &server.certificate), &judge, 1)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Untrusted { .. }), "{error}");
+}
+
 #[tokio::test]
 async fn any_certificate_still_means_that_the_server_holds_its_key() {
     #[derive(Debug)]
@@ -119,6 +251,16 @@ async fn any_certificate_still_means_that_the_server_holds_its_key() {
     .await;
     let error = ask(server.url(), TlsTrust::Any).await.unwrap_err();
     assert!(matches!(error, Error::Certificate { .. }), "{error}");
+    // Nobody is asked about a certificate that was only played back: it must not be remembered.
+    let judge = Only::this(Fingerprint([0; 32]));
+    let error = ask_judge(server.url(), TlsTrust::Any, &judge, 1)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Certificate { .. }), "{error}");
+    assert!(judge.asked().is_empty());
+    shown_certificate(&server.url(), Timeouts::default())
+        .await
+        .unwrap_err();
     assert!(server.seen().is_empty());
 }
 

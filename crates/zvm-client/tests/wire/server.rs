@@ -225,6 +225,7 @@ pub fn config(url: Url) -> ZvmConfig {
             password: "p&ss wörd".into(),
         },
         tls: TlsTrust::Any,
+        judge: None,
         timeouts: Timeouts::default(),
     }
 }

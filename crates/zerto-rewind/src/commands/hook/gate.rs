@@ -152,7 +152,7 @@ impl Gate for CatalogGate {
             })?;
         let pinned = Pinned {
             receipts: guarded.receipts.clone(),
-            warnings: guarded.warnings.clone(),
+            warnings: [enforcer.take_warnings(), guarded.warnings.clone()].concat(),
         };
         enforcer.hand_over(guarded, caller.correlation.as_deref());
         Ok(pinned)

@@ -1,0 +1,197 @@
+//! Which certificate the ZVM must show, where no authority is asked about it: the one that the configuration pins, else the one that
+//! is remembered, as SSH does it with host keys.
+use crate::{
+    Error, ErrorCode,
+    config::{Config, FirstUse},
+    state::{KnownCertificate, State, StateError},
+};
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+use url::Url;
+use zvm_client::{CertificateJudge, CertificateRefusal, Timeouts};
+
+pub use zvm_client::Fingerprint;
+
+/// What a person should know and no call fails with, until somebody takes it.
+pub(crate) type Warnings = Arc<Mutex<Vec<String>>>;
+
+/// Takes what has gathered.
+pub(crate) fn take(warnings: &Warnings) -> Vec<String> {
+    mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Who judges the certificate. None where authorities do, and nothing else is asked for.
+pub(crate) fn judge(
+    config: &Config,
+    state: &State,
+    warnings: &Warnings,
+) -> Option<Arc<dyn CertificateJudge>> {
+    match (config.tls.fingerprint, config.tls.verify) {
+        (Some(expected), _) => Some(Arc::new(Pinned(expected))),
+        (None, true) => None,
+        (None, false) => Some(Arc::new(Remembered {
+            state: state.clone(),
+            zvm: config.zvm(),
+            first_use: config.tls.first_use,
+            warnings: Arc::clone(warnings),
+        })),
+    }
+}
+
+/// By the configuration.
+#[derive(Debug)]
+struct Pinned(Fingerprint);
+
+impl CertificateJudge for Pinned {
+    fn judge(&self, shown: Fingerprint) -> Result<(), CertificateRefusal> {
+        same(self.0, shown, true)
+    }
+}
+
+/// By the state, which is looked at in every handshake: what another process remembers or a person accepts counts at once.
+#[derive(Debug)]
+struct Remembered {
+    state: State,
+    /// The key under which the state remembers this ZVM.
+    zvm: String,
+    first_use: FirstUse,
+    warnings: Warnings,
+}
+
+impl CertificateJudge for Remembered {
+    fn judge(&self, shown: Fingerprint) -> Result<(), CertificateRefusal> {
+        let undecided = |error: StateError| CertificateRefusal::Undecided {
+            reason: error.to_string(),
+        };
+        if let Some(known) = self.state.certificate(&self.zvm).map_err(undecided)? {
+            return same(known.sha256, shown, false);
+        }
+        if self.first_use == FirstUse::Refuse {
+            return Err(CertificateRefusal::FirstUse { shown });
+        }
+        let (known, first) = self
+            .state
+            .certificate_first_seen(&self.zvm, shown)
+            .map_err(undecided)?;
+        if first {
+            self.warn(shown);
+        }
+        same(known, shown, false)
+    }
+}
+
+impl Remembered {
+    fn warn(&self, shown: Fingerprint) {
+        let warning = format!(
+            "{} was never spoken to before, and its certificate is verified by nobody: it is trusted from now on. Compare its SHA-256 \
+             with the one that the appliance shows: {shown}",
+            self.zvm
+        );
+        tracing::warn!("{warning}");
+        self.warnings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(warning);
+    }
+}
+
+fn same(
+    expected: Fingerprint,
+    shown: Fingerprint,
+    configured: bool,
+) -> Result<(), CertificateRefusal> {
+    if expected == shown {
+        return Ok(());
+    }
+    Err(CertificateRefusal::Changed {
+        expected,
+        shown,
+        configured,
+    })
+}
+
+/// The certificate of the configured ZVM, for a person who has to decide on it. No credential is used.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    state: State,
+    zvm: String,
+    url: Url,
+    pinned: Option<Fingerprint>,
+}
+
+impl Certificate {
+    /// That of this configuration's ZVM.
+    ///
+    /// # Errors
+    /// `configuration`: `verify_tls` is on, so that there is nothing to decide.
+    pub fn of(config: &Config) -> Result<Self, Error> {
+        if config.tls.verify {
+            let file = config.file.display();
+            return Err(Error::new(
+                ErrorCode::Configuration,
+                format!("{file}: `verify_tls` is true, so authorities vouch for the certificate, and none is remembered"),
+            )
+            .with_next("Name another authority in `ca_file`, or set `verify_tls` to false."));
+        }
+        Ok(Self {
+            state: State::new(&config.state_dir),
+            zvm: config.zvm(),
+            url: config.zerto_url.clone(),
+            pinned: config.tls.fingerprint,
+        })
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn zvm(&self) -> &str {
+        &self.zvm
+    }
+
+    /// The one that the configuration pins: it alone counts, where there is one.
+    #[must_use]
+    pub fn pinned(&self) -> Option<Fingerprint> {
+        self.pinned
+    }
+
+    /// The one that the ZVM shows now. Nothing is sent to it.
+    ///
+    /// # Errors
+    /// `zvm_unreachable`, and `certificate_refused` where the server does not hold its key.
+    pub async fn shown(&self) -> Result<Fingerprint, Error> {
+        Ok(zvm_client::shown_certificate(&self.url, Timeouts::default()).await?)
+    }
+
+    /// The one that is remembered.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn known(&self) -> Result<Option<KnownCertificate>, Error> {
+        Ok(self.state.certificate(&self.zvm)?)
+    }
+
+    /// Accepts this one from now on, because a person at a terminal said so.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn accept(&self, certificate: Fingerprint, by: &str) -> Result<(), Error> {
+        Ok(self
+            .state
+            .certificate_accepted(&self.zvm, certificate, by)?)
+    }
+
+    /// What is wrong with this one, while another one is expected.
+    #[must_use]
+    pub fn changed(&self, expected: Fingerprint, shown: Fingerprint) -> Error {
+        zvm_client::Error::Untrusted {
+            host: self.zvm.clone(),
+            refusal: CertificateRefusal::Changed {
+                expected,
+                shown,
+                configured: self.pinned.is_some(),
+            },
+        }
+        .into()
+    }
+}

@@ -1,0 +1,154 @@
+//! `trust`: a person looks at the certificate that the ZVM shows, and accepts it.
+use std::path::Path;
+
+use rewind_core::{
+    Error, ErrorCode,
+    certificate::{Certificate, Fingerprint},
+    state::KnownCertificate,
+};
+use serde::Serialize;
+
+use crate::{interrupt::Interrupt, output, output::Output, session, terminal};
+
+/// What is trusted.
+#[derive(Serialize)]
+struct Report {
+    /// Host and port.
+    zvm: String,
+    /// SHA-256 of the certificate that it shows.
+    shown: String,
+    /// SHA-256 of the one that was remembered before.
+    known: Option<String>,
+    /// Whether a person accepted the one that is shown just now.
+    accepted: bool,
+}
+
+/// Shows the certificate and the one that is remembered, and asks where they differ.
+///
+/// # Errors
+///
+/// `configuration` where certificates are verified, `certificate_changed` where the configuration pins another one,
+/// `confirmation_required` without a terminal, `declined`, and those of the ZVM and the state.
+pub async fn run(
+    config: Option<&Path>,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let certificate = Certificate::of(&session::load(config)?)?;
+    let shown = tokio::select! {
+        shown = certificate.shown() => shown?,
+        () = interrupt.token().cancelled_owned() => return Err(undecided()),
+    };
+    if let Some(pinned) = certificate.pinned() {
+        if pinned != shown {
+            return Err(certificate.changed(pinned, shown));
+        }
+        report(
+            output,
+            &certificate,
+            shown,
+            None,
+            false,
+            "the configuration pins it",
+        );
+        return Ok(());
+    }
+    let known = certificate.known()?;
+    if let Some(known) = &known
+        && known.sha256 == shown
+    {
+        report(
+            output,
+            &certificate,
+            shown,
+            Some(known),
+            false,
+            &remembered(known),
+        );
+        return Ok(());
+    }
+    let question = question(&certificate, shown, known.as_ref());
+    if !terminal::is_there() {
+        return Err(Error::new(
+            ErrorCode::ConfirmationRequired,
+            format!("a person has to accept this at a terminal. {question}"),
+        )
+        .with_next("Run `zerto-rewind trust` in a terminal; or write the right SHA-256 as `tls_fingerprint` to the configuration."));
+    }
+    output::note(&question);
+    let agrees = tokio::select! {
+        agrees = terminal::agrees("Trust the certificate that it shows now?") => agrees,
+        () = interrupt.token().cancelled_owned() => return Err(undecided()),
+    };
+    if !agrees {
+        return Err(Error::new(
+            ErrorCode::Declined,
+            format!("the certificate of {} was not accepted", certificate.zvm()),
+        )
+        .with_next("Find out who answers at this address. Nothing is sent to it until its certificate is the one that is known."));
+    }
+    let by = session::caller();
+    certificate.accept(shown, &by)?;
+    report(
+        output,
+        &certificate,
+        shown,
+        known.as_ref(),
+        true,
+        &format!("accepted by {by}"),
+    );
+    Ok(())
+}
+
+fn undecided() -> Error {
+    Error::new(ErrorCode::Cancelled, "the certificate was not decided on")
+        .with_next("Run `zerto-rewind trust` again.")
+}
+
+fn remembered(known: &KnownCertificate) -> String {
+    let since = known.since;
+    match &known.accepted_by {
+        Some(by) => format!("accepted by {by} at {since:.0}"),
+        None => format!("remembered at the first use, at {since:.0}"),
+    }
+}
+
+fn question(
+    certificate: &Certificate,
+    shown: Fingerprint,
+    known: Option<&KnownCertificate>,
+) -> String {
+    let zvm = certificate.zvm();
+    match known {
+        None => {
+            format!("The certificate of {zvm} was never accepted. SHA-256:\n  shown now  {shown}")
+        }
+        Some(known) => format!(
+            "The certificate of {zvm} has changed. SHA-256:\n  known      {} ({})\n  shown now  {shown}",
+            known.sha256,
+            remembered(known)
+        ),
+    }
+}
+
+fn report(
+    output: Output,
+    certificate: &Certificate,
+    shown: Fingerprint,
+    known: Option<&KnownCertificate>,
+    accepted: bool,
+    why: &str,
+) {
+    let report = Report {
+        zvm: certificate.zvm().to_owned(),
+        shown: shown.to_string(),
+        known: known.map(|known| known.sha256.to_string()),
+        accepted,
+    };
+    output.result(&report, |report| {
+        format!(
+            "The certificate of {} is trusted ({why}). SHA-256:\n  {}",
+            report.zvm, report.shown
+        )
+    });
+}
