@@ -10,7 +10,8 @@ mod revision;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -57,8 +58,6 @@ pub struct Config {
     pub previews: Previews,
     /// The ways into guests, by VM name.
     pub guests: BTreeMap<String, Guest>,
-    /// What is allowed and unwise, for the log or the person who looks.
-    pub warnings: Vec<String>,
     revision: Revision,
 }
 
@@ -195,33 +194,27 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The file is missing or cannot be read, is not JSON, or has a key, a type or a value that is wrong. The error names the file,
-    /// the key and what to write; it never contains a secret.
+    /// The file is missing or cannot be read, is not JSON, has a key, a type or a value that is wrong, or may be used by others although it
+    /// has a secret in it. The error names the file, the key and what to write; it never contains a secret.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let metadata = match fs::metadata(&file) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(ConfigError::Missing { file });
-            }
-            Err(source) => return Err(ConfigError::Unreadable { file, source }),
-        };
-        if !metadata.is_file() {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(ConfigError::Unreadable { file, source });
-        }
-        if metadata.len() > MAX_BYTES {
-            let source = io::Error::new(io::ErrorKind::InvalidData, "larger than 1 MiB");
-            return Err(ConfigError::Unreadable { file, source });
-        }
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => Zeroizing::new(text),
-            Err(source) => return Err(ConfigError::Unreadable { file, source }),
-        };
+        let (text, metadata) = read(&file)?;
         let mut config = Self::parse(&text, &file)?;
+        private(&file, &metadata)?;
         config.revision = Revision::of(&text, config.tls.ca_file.as_deref());
-        config.warnings.extend(open_to_others(&file, &metadata));
         Ok(config)
+    }
+
+    /// The state folder that a configuration file names, for what must not wait until everything else in it is right: secrets are
+    /// neither looked at nor protected.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for those of the secrets.
+    pub fn state_dir_of(path: &Path) -> Result<PathBuf, ConfigError> {
+        let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (text, _) = read(&file)?;
+        Ok(Self::parse(&text, &file)?.state_dir)
     }
 
     /// Checks the text of a configuration file. `file` is named in errors, and relative paths start at its folder.
@@ -251,22 +244,60 @@ impl Config {
     }
 }
 
-/// The file has a secret in it.
+/// The text of a configuration file, and what the system says of the very file that it came from.
+fn read(file: &Path) -> Result<(Zeroizing<String>, fs::Metadata), ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable {
+        file: file.to_owned(),
+        source,
+    };
+    // Before it is opened: a FIFO would be waited for.
+    let metadata = match fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ConfigError::Missing {
+                file: file.to_owned(),
+            });
+        }
+        Err(source) => return Err(unreadable(source)),
+    };
+    if !metadata.is_file() {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        return Err(unreadable(source));
+    }
+    let mut open = fs::File::open(file).map_err(unreadable)?;
+    let metadata = open.metadata().map_err(unreadable)?;
+    if metadata.len() > MAX_BYTES {
+        let source = io::Error::new(io::ErrorKind::InvalidData, "larger than 1 MiB");
+        return Err(unreadable(source));
+    }
+    // Text that grows moves, and would leave secrets behind.
+    let room = usize::try_from(metadata.len()).unwrap_or(0) + 1;
+    let mut text = Zeroizing::new(String::with_capacity(room));
+    open.by_ref()
+        .take(MAX_BYTES)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    Ok((text, metadata))
+}
+
+/// Refuses a file with a secret in it that other users of this host may use.
 #[cfg(unix)]
-fn open_to_others(file: &Path, metadata: &fs::Metadata) -> Option<String> {
+fn private(file: &Path, metadata: &fs::Metadata) -> Result<(), ConfigError> {
     use std::os::unix::fs::MetadataExt as _;
-    (metadata.mode() & 0o077 != 0).then(|| {
-        let file = file.display();
-        format!(
-            "{file} has a secret in it, and other users of this host may use it (mode {:04o}): run `chmod 600 {file}`",
-            metadata.mode() & 0o7777
-        )
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(ConfigError::OpenToOthers {
+        file: file.to_owned(),
+        mode,
     })
 }
 
 #[cfg(not(unix))]
-fn open_to_others(_: &Path, _: &fs::Metadata) -> Option<String> {
-    None
+fn private(_: &Path, _: &fs::Metadata) -> Result<(), ConfigError> {
+    // A user's own folders are private there by inheritance.
+    Ok(())
 }
 
 fn choose(explicit: Option<&Path>, env: Option<OsString>) -> Result<PathBuf, ConfigError> {

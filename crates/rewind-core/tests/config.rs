@@ -269,6 +269,17 @@ fn files_are_loaded_from_disk() {
     assert!(error.to_string().starts_with(&file.display().to_string()));
 
     fs::write(&file, "\u{FEFF}{\"zerto_url\": \"zvm\", \"username\": \"u\", \"password\": \"p\", \"catalog\": \"c.toml\"}").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = Config::load(&file).unwrap_err();
+        assert!(
+            matches!(error, ConfigError::OpenToOthers { mode: 0o640, .. }),
+            "{error}"
+        );
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let config = Config::load(&file).unwrap();
     assert_eq!(config.file, file);
     assert_eq!(config.catalog.unwrap(), folder.path().join("c.toml"));

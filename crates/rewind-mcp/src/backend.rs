@@ -36,9 +36,6 @@ impl Backend {
             return Ok(rewind.clone());
         }
         let rewind = Rewind::new(config)?;
-        for warning in &rewind.config().warnings {
-            tracing::warn!("{warning}");
-        }
         if opened.replace(rewind.clone()).is_some() {
             tracing::info!("the configuration has changed and was read again");
         }

@@ -35,16 +35,12 @@ pub fn load_from_environment() -> Result<Config, Error> {
     Ok(Config::load(&Config::locate(None)?)?)
 }
 
-/// Opens what the configuration names, and tells on stderr what a person should know of it; sends nothing.
+/// Opens what the configuration names; sends nothing.
 ///
 /// # Errors
 /// What is wrong with the configuration.
 pub fn open(config: Option<&Path>) -> Result<Rewind, Error> {
-    let rewind = Rewind::new(load(config)?)?;
-    for warning in &rewind.config().warnings {
-        output::warning(warning);
-    }
-    Ok(rewind)
+    Rewind::new(load(config)?)
 }
 
 /// The configured ZVM, and a person or script who asks something of it.

@@ -624,20 +624,39 @@ async fn guard_warns_of_a_configured_catalog_that_can_not_be_used() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_configuration_that_others_can_read_is_warned_of() {
+async fn a_configuration_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new().await;
-    fs::set_permissions(world.config(), fs::Permissions::from_mode(0o644)).unwrap();
-    let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
-    assert_eq!(run.json()["vm"], "jp-ubuntu");
-    assert!(
-        run.stderr.starts_with("warning: ") && run.stderr.contains("chmod 600"),
-        "{}",
-        run.stderr
-    );
-    fs::set_permissions(world.config(), fs::Permissions::from_mode(0o400)).unwrap();
-    let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
-    assert_eq!(run.stderr, "");
+    let mode =
+        |mode| fs::set_permissions(world.config(), fs::Permissions::from_mode(mode)).unwrap();
+    for open in [0o644, 0o640, 0o604, 0o620, 0o601] {
+        mode(open);
+        let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
+        assert_eq!(run.code, 2, "{open:o}");
+        let error = &run.json()["error"];
+        assert_eq!(error["code"], "configuration");
+        let file = world.config().display().to_string();
+        assert!(
+            error["message"].as_str().unwrap().contains(&file),
+            "{error}"
+        );
+        assert!(
+            error["next"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("`chmod 600 {file}`")),
+            "{error}"
+        );
+    }
+    assert!(world.sim.requests().is_empty(), "the secret was used");
+    // An emergency does not wait for it.
+    assert_eq!(world.run(&["stop"]).await.code, 0);
+    assert_eq!(world.run(&["resume"]).await.code, 0);
+    for private in [0o600, 0o400] {
+        mode(private);
+        let run = world.run(&["find", "jp-ubuntu", "--json"]).await;
+        assert_eq!((run.code, &*run.stderr), (0, ""), "{private:o}");
+    }
 }
 
 #[tokio::test]

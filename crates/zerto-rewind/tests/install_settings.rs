@@ -49,6 +49,12 @@ impl Place {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         fs::write(self.config(), config.to_string()).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(
+            self.config(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        )
+        .unwrap();
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -435,16 +435,31 @@ async fn calls_that_run_while_the_configuration_changes_end_as_they_began() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_configuration_that_others_can_read_is_in_the_log() {
+async fn a_configuration_that_others_can_read_is_every_calls_answer() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new().await;
-    std::fs::set_permissions(world.config(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mode = |mode| {
+        std::fs::set_permissions(world.config(), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0o644);
     let mut server = Server::initialized(&world.config(), "2025-11-25").await;
-    server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
-    server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
-    server.close_stdin();
-    let (_, log) = server.end().await;
-    assert_eq!(log.matches("chmod 600").count(), 1, "{log}");
+    let vm = json!({ "vm": "jp-ubuntu" });
+    for tool in [FIND, "zerto_list_checkpoints"] {
+        let answer = server.call(tool, vm.clone()).await;
+        assert_eq!(answer["isError"], true, "{answer}");
+        let error = &answer["structuredContent"]["error"];
+        assert_eq!(error["code"], "configuration");
+        assert!(
+            error["next"].as_str().unwrap().contains("chmod 600"),
+            "{error}"
+        );
+    }
+    assert!(world.sim.requests().is_empty(), "the secret was used");
+    mode(0o600);
+    assert_eq!(server.call(FIND, vm.clone()).await["isError"], false);
+    // While it runs, too.
+    mode(0o640);
+    assert_eq!(server.call(FIND, vm).await["isError"], true);
 }
 
 #[tokio::test]

@@ -33,6 +33,12 @@ impl Place {
             "zerto_url": "https://127.0.0.1:1", "username": "u", "password": "p", "state_dir": place.path("state"),
         });
         fs::write(place.path("config.json"), config.to_string()).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(
+            place.path("config.json"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        )
+        .unwrap();
         place
     }
 

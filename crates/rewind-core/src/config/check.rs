@@ -48,7 +48,6 @@ pub(super) fn config(raw: Raw, file: &Path) -> Result<Config, Mistake> {
         confirmation: raw.confirmation.unwrap_or_default(),
         previews: raw.previews.unwrap_or_default(),
         guests: guests(raw.guests.unwrap_or_default())?,
-        warnings: Vec::new(),
         revision: Default::default(),
     })
 }

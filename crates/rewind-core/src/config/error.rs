@@ -26,6 +26,14 @@ pub enum ConfigError {
         /// What the system says.
         source: io::Error,
     },
+    /// The file has a secret in it, and other users of this host may use it.
+    #[error("{}: has a secret in it, and other users of this host may use it (mode {mode:04o})", file.display())]
+    OpenToOthers {
+        /// The file.
+        file: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// The file has a mistake.
     #[error("{}{}: {}{problem}{}", file.display(), Position(*position), Key(key.as_deref()), Fix(fix.as_deref()))]
     Invalid {
@@ -62,12 +70,26 @@ impl ConfigError {
                 let file = file.display();
                 format!("Make {file} a file that this user can read, or name another one.")
             }
+            Self::OpenToOthers { file, .. } => format!(
+                "Run `chmod 600 {}`, and change the secret where others may have read it.",
+                word(file)
+            ),
             Self::Invalid { file, key, .. } => {
                 let key = key.as_ref().map(|key| format!("`{key}` in "));
                 format!("Correct {}{}.", key.unwrap_or_default(), file.display())
             }
         }
     }
+}
+
+/// A path as a shell reads it.
+fn word(path: &Path) -> String {
+    let shown = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@:".contains(c);
+    if shown.chars().all(plain) {
+        return shown;
+    }
+    format!("'{}'", shown.replace('\'', r"'\''"))
 }
 
 struct Position(Option<(usize, usize)>);

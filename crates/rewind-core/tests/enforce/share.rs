@@ -229,6 +229,8 @@ async fn a_first_one_that_is_killed_holds_nobody_up() {
     });
     let file = world.folder().join("child.json");
     std::fs::write(&file, config.to_string()).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "share::child_that_pins"])
         .env(CHILD, &file)

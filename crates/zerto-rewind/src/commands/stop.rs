@@ -113,7 +113,7 @@ fn report(
 /// The configuration's state folder; the platform's where no configuration is named, since a stop must not wait for one.
 fn state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
     match Config::locate(config) {
-        Ok(file) => Ok(Config::load(&file)?.state_dir),
+        Ok(file) => Ok(Config::state_dir_of(&file)?),
         Err(error) => config::default_state_dir().ok_or_else(|| error.into()),
     }
 }
