@@ -6,6 +6,7 @@ mod check;
 mod error;
 mod raw;
 mod revision;
+mod secret;
 
 use std::{
     collections::BTreeMap,
@@ -16,13 +17,14 @@ use std::{
     time::Duration,
 };
 
-use secrecy::{SecretString, zeroize::Zeroizing};
+use secrecy::zeroize::Zeroizing;
 use url::Url;
 use zvm_client::Fingerprint;
 
 pub use check::default_state_dir;
 pub use error::ConfigError;
 use revision::Revision;
+pub use secret::{CLIENT_SECRET_ENV, PASSWORD_ENV, SECRET_ENVS, Secret};
 
 /// The environment variable that names the configuration file.
 pub const CONFIG_ENV: &str = "ZERTO_REWIND_CONFIG";
@@ -58,6 +60,8 @@ pub struct Config {
     pub previews: Previews,
     /// The ways into guests, by VM name.
     pub guests: BTreeMap<String, Guest>,
+    /// The file itself has a secret in it.
+    holds_secret: bool,
     revision: Revision,
 }
 
@@ -69,14 +73,14 @@ pub enum Credentials {
         /// The user's name.
         username: String,
         /// The user's password.
-        password: SecretString,
+        password: Secret,
     },
     /// The client-credentials grant.
     Client {
         /// The client's id.
         client_id: String,
         /// The client's secret.
-        client_secret: SecretString,
+        client_secret: Secret,
     },
 }
 
@@ -90,9 +94,25 @@ impl Credentials {
         }
     }
 
+    fn with_file_read(self) -> Result<Self, ConfigError> {
+        Ok(match self {
+            Self::Password { username, password } => Self::Password {
+                username,
+                password: password.with_file_read()?,
+            },
+            Self::Client {
+                client_id,
+                client_secret,
+            } => Self::Client {
+                client_id,
+                client_secret: client_secret.with_file_read()?,
+            },
+        })
+    }
+
     /// The password or the client secret.
     #[must_use]
-    pub fn secret(&self) -> &SecretString {
+    pub fn secret(&self) -> &Secret {
         match self {
             Self::Password { password, .. } => password,
             Self::Client { client_secret, .. } => client_secret,
@@ -190,7 +210,8 @@ impl Config {
         choose(explicit, std::env::var_os(CONFIG_ENV))
     }
 
-    /// Reads and checks a configuration file.
+    /// Reads and checks a configuration file, with the file of a secret or the environment where it is there. A command that gives the
+    /// secret is not run: that is done when a login is about to be sent.
     ///
     /// # Errors
     ///
@@ -199,9 +220,16 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (text, metadata) = read(&file)?;
-        let mut config = Self::parse(&text, &file)?;
-        private(&file, &metadata)?;
-        config.revision = Revision::of(&text, config.tls.ca_file.as_deref());
+        let mut config = Self::parse_in(&text, &file, |name| std::env::var_os(name))?;
+        if config.holds_secret {
+            private(&file, &metadata)?;
+        }
+        config.credentials = config.credentials.with_file_read()?;
+        let known = match config.credentials.secret() {
+            Secret::Known(secret) => Some(secret),
+            _ => None,
+        };
+        config.revision = Revision::of(&text, known, config.tls.ca_file.as_deref());
         Ok(config)
     }
 
@@ -214,22 +242,32 @@ impl Config {
     pub fn state_dir_of(path: &Path) -> Result<PathBuf, ConfigError> {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (text, _) = read(&file)?;
-        Ok(Self::parse(&text, &file)?.state_dir)
+        Ok(Self::parse_in(&text, &file, |name| std::env::var_os(name))?.state_dir)
     }
 
-    /// Checks the text of a configuration file. `file` is named in errors, and relative paths start at its folder.
+    /// Checks the text of a configuration file. `file` is named in errors, and relative paths start at its folder. The environment is not
+    /// looked at.
     ///
     /// # Errors
     ///
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        Self::parse_in(text, file, |_| None)
+    }
+
+    fn parse_in(
+        text: &str,
+        file: &Path,
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ConfigError> {
         let raw = raw::parse(text, file)?;
-        let mut config = check::config(raw, file).map_err(|mistake| mistake.in_file(file))?;
-        config.revision = Revision::of(text, None);
+        let mut config =
+            check::config(raw, file, environment).map_err(|mistake| mistake.in_file(file))?;
+        config.revision = Revision::of(text, None, None);
         Ok(config)
     }
 
-    /// Whether the files behind both, this one's and its `ca_file`, had the same content.
+    /// Whether what both were read from was the same: the file, its `ca_file`, and a secret from a file or the environment.
     #[must_use]
     pub fn is_unchanged(&self, since: &Self) -> bool {
         self.revision == since.revision

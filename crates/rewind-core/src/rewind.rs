@@ -304,14 +304,17 @@ fn zvm_config(
         url: config.zerto_url.clone(),
         credentials: match config.credentials.clone() {
             config::Credentials::Password { username, password } => {
-                zvm_client::Credentials::Password { username, password }
+                zvm_client::Credentials::Password {
+                    username,
+                    password: password.into(),
+                }
             }
             config::Credentials::Client {
                 client_id,
                 client_secret,
             } => zvm_client::Credentials::Client {
                 client_id,
-                client_secret,
+                client_secret: client_secret.into(),
             },
         },
         tls: match (&config.tls.ca_file, config.tls.verify) {

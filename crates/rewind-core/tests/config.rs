@@ -34,7 +34,10 @@ fn the_four_original_keys_suffice() {
     assert_eq!(config.zvm(), "zvm.example.com:443");
     assert!(matches!(config.credentials, Credentials::Password { .. }));
     assert_eq!(config.credentials.account(), "admin");
-    assert_eq!(config.credentials.secret().expose_secret(), "hunter2");
+    assert_eq!(
+        config.credentials.secret().get().unwrap().expose_secret(),
+        "hunter2"
+    );
     assert!(!config.tls.verify);
     assert_eq!(config.tls.first_use, FirstUse::Accept);
     assert_eq!(config.guard.listed_timeout, Duration::from_secs(60));
@@ -176,7 +179,7 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
         ),
         (
             r#"{"zerto_url": "zvm", "username": "u"}"#,
-            "/etc/rewind/config.json: `password`: is missing, while `username` is there: write `password`, too",
+            "/etc/rewind/config.json: `password`: is missing, while `username` is there: write `password`, `password_file` or `password_command`, or set ZERTO_REWIND_PASSWORD",
         ),
         (
             r#"{"zerto_url": "zvm", "client_secret": "u"}"#,
@@ -193,6 +196,18 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
         (
             r#""client_id": "c", "client_secret": "s""#,
             "`client_id`: there are two ways to log in: keep either `username` and `password`, or `client_id` and `client_secret`",
+        ),
+        (
+            r#""password_file": "p""#,
+            "`password`: there are several sources of one secret: `password`, `password_file`: keep one of them",
+        ),
+        (
+            r#""password_command": ["pass"]"#,
+            "`password`: there are several sources of one secret: `password`, `password_command`: keep one of them",
+        ),
+        (
+            r#""client_secret_file": "s""#,
+            "`client_id`: is missing, while `client_secret_file` is there: write `client_id`, too",
         ),
         (
             r#""ca_file": "ca.pem""#,
@@ -246,6 +261,7 @@ fn no_output_contains_a_secret() {
         r#"{"password": 4711.5}"#,
         r#"{"password": ["4711"]}"#,
         r#"{"password": {"4711": 1}}"#,
+        r#"{"password_command": "4711"}"#,
         r#"{"client_secret": "4711" "#,
         r#"{"client_secret": "4711}"#,
         r#"{"zerto_url": "https://admin:4711@zvm", "username": "u", "password": "4711"}"#,

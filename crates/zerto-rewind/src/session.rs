@@ -126,7 +126,10 @@ impl Session {
         let config = self.rewind.config();
         let state = State::new(&config.state_dir);
         let credentials = &config.credentials;
-        match state.login_permitted(&config.zvm(), credentials.account(), credentials.secret()) {
+        let Ok(secret) = credentials.secret().get() else {
+            return false;
+        };
+        match state.login_permitted(&config.zvm(), credentials.account(), &secret) {
             Err(LoginError::Blocked(LoginBlocked::Busy { .. } | LoginBlocked::TooSoon { .. })) => {
                 false
             }

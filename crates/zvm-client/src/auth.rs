@@ -20,7 +20,7 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use reqwest::{StatusCode, header};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use url::{Url, form_urlencoded};
 
 use self::{refusal::Refusal, token::TokenWire};
@@ -195,7 +195,12 @@ impl Auth {
     }
 
     async fn refreshed(&self, refresh: &str, retrying: Retrying) -> Result<Token, Denial> {
-        let form = self.form(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]);
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh)];
+        let form = match &self.credentials {
+            // A user's password has no part in it.
+            Credentials::Password { .. } => form(&[("client_id", PUBLIC_CLIENT)], &fields),
+            Credentials::Client { .. } => self.client_form(&self.secret().await?, &fields),
+        };
         retrying
             .run(
                 || self.request(form.clone()),
@@ -220,9 +225,10 @@ impl Auth {
     /// A login is sent again only where it surely was not looked at: never sent, or a gateway answered for a realm that is
     /// still starting up.
     async fn logged_in(&self, retrying: Retrying) -> Result<Token, Denial> {
+        let secret = self.secret().await?;
         retrying
             .run(
-                || self.log_in(retrying.until),
+                || self.log_in(&secret, retrying.until),
                 |denial| match denial {
                     Denial::Failed(failure @ (Failure::Unsent(_) | Failure::Gateway { .. })) => {
                         Some(failure.clone())
@@ -233,19 +239,28 @@ impl Auth {
             .await
     }
 
-    async fn log_in(&self, until: Instant) -> Result<Token, Denial> {
+    async fn secret(&self) -> Result<SecretString, Denial> {
+        let secret = self.credentials.secret();
+        secret.get(self.account()).await.map_err(Denial::Other)
+    }
+
+    async fn log_in(&self, secret: &SecretString, until: Instant) -> Result<Token, Denial> {
         let form = match &self.credentials {
-            Credentials::Password { username, password } => self.form(&[
-                ("grant_type", "password"),
-                ("username", username),
-                ("password", password.expose_secret()),
-                ("scope", "openid"),
-            ]),
-            Credentials::Client { .. } => {
-                self.form(&[("grant_type", "client_credentials"), ("scope", "openid")])
-            }
+            Credentials::Password { username, .. } => form(
+                &[("client_id", PUBLIC_CLIENT)],
+                &[
+                    ("grant_type", "password"),
+                    ("username", username),
+                    ("password", secret.expose_secret()),
+                    ("scope", "openid"),
+                ],
+            ),
+            Credentials::Client { .. } => self.client_form(
+                secret,
+                &[("grant_type", "client_credentials"), ("scope", "openid")],
+            ),
         };
-        let mut permitted = self.permitted(until).await?;
+        let mut permitted = self.permitted(secret, until).await?;
         let outcome = self.request(form).await;
         match &outcome {
             Ok(_) => permitted.settle(LoginGate::accepted),
@@ -256,11 +271,15 @@ impl Auth {
     }
 
     /// Reserves an attempt. Where others are logging in right now, their end is waited for, until nothing may be sent any more.
-    async fn permitted(&self, until: Instant) -> Result<Permitted<'_>, Denial> {
+    async fn permitted<'a>(
+        &'a self,
+        secret: &'a SecretString,
+        until: Instant,
+    ) -> Result<Permitted<'a>, Denial> {
         let attempt = LoginAttempt {
             zvm: self.transport.host(),
             account: self.account(),
-            secret: self.credentials.secret(),
+            secret,
         };
         loop {
             let blocked = match self.gate.permit(&attempt) {
@@ -312,18 +331,13 @@ impl Auth {
         })
     }
 
-    fn form(&self, fields: &[(&str, &str)]) -> String {
-        let mut form = form_urlencoded::Serializer::new(String::new());
-        match &self.credentials {
-            Credentials::Password { .. } => form.append_pair("client_id", PUBLIC_CLIENT),
-            Credentials::Client {
-                client_id,
-                client_secret,
-            } => form
-                .append_pair("client_id", client_id)
-                .append_pair("client_secret", client_secret.expose_secret()),
-        };
-        form.extend_pairs(fields).finish()
+    /// Of a client that shows its own secret.
+    fn client_form(&self, secret: &SecretString, fields: &[(&str, &str)]) -> String {
+        let secret = secret.expose_secret();
+        form(
+            &[("client_id", self.account()), ("client_secret", secret)],
+            fields,
+        )
     }
 
     fn error(&self, denial: Denial) -> Error {
@@ -346,6 +360,13 @@ impl Auth {
             detail,
         }
     }
+}
+
+fn form(client: &[(&str, &str)], fields: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(client)
+        .extend_pairs(fields)
+        .finish()
 }
 
 /// An answer that is neither a token nor a refusal: no word about the credentials.

@@ -2,10 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use secrecy::SecretString;
 use url::Url;
 
-use crate::{CertificateJudge, Error};
+use crate::{CertificateJudge, Error, Secret};
 
 /// One ZVM and how to log in to it.
 ///
@@ -33,14 +32,14 @@ pub enum Credentials {
         /// The user's name in the realm `zerto`.
         username: String,
         /// The user's password.
-        password: SecretString,
+        password: Secret,
     },
     /// Client-credentials grant with a client that an administrator made.
     Client {
         /// The client's id in the realm `zerto`.
         client_id: String,
         /// The client's secret.
-        client_secret: SecretString,
+        client_secret: Secret,
     },
 }
 
@@ -53,7 +52,7 @@ impl Credentials {
         }
     }
 
-    pub(crate) fn secret(&self) -> &SecretString {
+    pub(crate) fn secret(&self) -> &Secret {
         match self {
             Self::Password { password, .. } => password,
             Self::Client { client_secret, .. } => client_secret,

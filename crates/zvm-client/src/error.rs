@@ -39,6 +39,14 @@ pub enum Error {
         /// The realm's words, and what to do.
         detail: String,
     },
+    /// Not tried: the [`crate::SecretSource`] has no secret.
+    #[error("there is no secret for the login of {account}: {detail}")]
+    NoSecret {
+        /// User name or client id.
+        account: String,
+        /// Why.
+        detail: String,
+    },
     /// Not tried: too many refused logins, or whether there were is unknown.
     #[error(transparent)]
     LoginBlocked(#[from] crate::LoginBlocked),

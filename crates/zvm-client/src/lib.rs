@@ -12,6 +12,7 @@ mod download;
 mod error;
 mod login;
 mod model;
+mod secret;
 mod tls;
 mod transport;
 
@@ -22,4 +23,5 @@ pub use download::Download;
 pub use error::Error;
 pub use login::{LoginAttempt, LoginBlocked, LoginGate, NoLoginGate};
 pub use model::*;
+pub use secret::{Secret, SecretSource};
 pub use transport::shown_certificate;

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use directories::ProjectDirs;
@@ -11,13 +13,20 @@ use url::{Host, Url};
 use zvm_client::{Fingerprint, NoFingerprint};
 
 use super::{
-    Config, Credentials, GuardSettings, Guest, Tls,
+    Config, Credentials, GuardSettings, Guest, Secret, Tls,
     error::Mistake,
-    raw::{Raw, RawGuard, RawGuest, Secret},
+    raw::{self, Raw, RawGuard, RawGuest},
+    secret::{self, CLIENT_SECRET_ENV, PASSWORD_ENV, SecretCommand, SecretFile},
 };
 use crate::{tag, text};
 
-pub(super) fn config(raw: Raw, file: &Path) -> Result<Config, Mistake> {
+/// `environment` has the variables; empty ones count as not set.
+pub(super) fn config(
+    raw: Raw,
+    file: &Path,
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> Result<Config, Mistake> {
+    let environment = |name: &str| environment(name).filter(|value| !value.is_empty());
     let folder = file.parent().unwrap_or(Path::new(""));
     let path = |key: &str, value: Option<String>| {
         value
@@ -27,7 +36,32 @@ pub(super) fn config(raw: Raw, file: &Path) -> Result<Config, Mistake> {
     Ok(Config {
         file: file.to_owned(),
         zerto_url: url(raw.zerto_url)?,
-        credentials: credentials(raw.username, raw.password, raw.client_id, raw.client_secret)?,
+        holds_secret: raw.password.is_some() || raw.client_secret.is_some(),
+        credentials: credentials(
+            (
+                raw.username,
+                Sources {
+                    key: "password",
+                    inline: raw.password,
+                    file: path("password_file", raw.password_file)?,
+                    command: raw.password_command,
+                    variable: PASSWORD_ENV,
+                    environment: environment(PASSWORD_ENV),
+                },
+            ),
+            (
+                raw.client_id,
+                Sources {
+                    key: "client_secret",
+                    inline: raw.client_secret,
+                    file: path("client_secret_file", raw.client_secret_file)?,
+                    command: raw.client_secret_command,
+                    variable: CLIENT_SECRET_ENV,
+                    environment: environment(CLIENT_SECRET_ENV),
+                },
+            ),
+            file,
+        )?,
         tls: tls(
             raw.verify_tls,
             path("ca_file", raw.ca_file)?,
@@ -92,14 +126,92 @@ fn url(value: Option<String>) -> Result<Url, Mistake> {
     Ok(url)
 }
 
+/// What may give a secret.
+struct Sources {
+    /// `password` or `client_secret`.
+    key: &'static str,
+    inline: Option<raw::Secret>,
+    file: Option<PathBuf>,
+    command: Option<raw::Program>,
+    variable: &'static str,
+    environment: Option<OsString>,
+}
+
+impl Sources {
+    /// The names of those that are there.
+    fn given(&self) -> Vec<String> {
+        let key = self.key;
+        let mut given = Vec::new();
+        if self.inline.is_some() {
+            given.push(key.to_owned());
+        }
+        if self.file.is_some() {
+            given.push(format!("{key}_file"));
+        }
+        if self.command.is_some() {
+            given.push(format!("{key}_command"));
+        }
+        if self.environment.is_some() {
+            given.push(self.variable.to_owned());
+        }
+        given
+    }
+
+    /// The one that is there.
+    fn one(self, config: &Path) -> Result<Secret, Mistake> {
+        let Self { key, variable, .. } = self;
+        match self.given().as_slice() {
+            [] | [_] => {}
+            several => {
+                let several = several.join("`, `");
+                let problem = format!("there are several sources of one secret: `{several}`");
+                return Err(Mistake::new(key, problem, "keep one of them"));
+            }
+        }
+        if let Some(raw::Secret(secret)) = self.inline {
+            return not_empty(secret, key);
+        }
+        if let Some(path) = self.file {
+            return Ok(Secret::File(Arc::new(SecretFile {
+                config: config.to_owned(),
+                key: format!("{key}_file"),
+                path,
+            })));
+        }
+        if let Some(raw::Program(words)) = self.command {
+            let key = format!("{key}_command");
+            let Some((name, arguments)) = words.split_first().filter(|(name, _)| !name.is_empty())
+            else {
+                let fix = "write the program and its arguments: [\"pass\", \"show\", \"zvm\"]";
+                return Err(Mistake::new(key, "names no program", fix));
+            };
+            return Ok(Secret::Command(Arc::new(SecretCommand {
+                program: secret::program(name, config.parent().unwrap_or(Path::new(""))),
+                arguments: arguments.to_vec(),
+                config: config.to_owned(),
+                key,
+            })));
+        }
+        let text = self.environment.unwrap_or_default().into_string();
+        let text = text.map_err(|_| Mistake::new(variable, "is not UTF-8", "set it anew"))?;
+        not_empty(text.into(), variable)
+    }
+}
+
+fn not_empty(secret: SecretString, key: &str) -> Result<Secret, Mistake> {
+    if secret.expose_secret().is_empty() {
+        return Err(Mistake::new(key, "is empty", format!("write the `{key}`")));
+    }
+    Ok(Secret::Known(secret))
+}
+
 fn credentials(
-    username: Option<String>,
-    password: Option<Secret>,
-    client_id: Option<String>,
-    client_secret: Option<Secret>,
+    (username, password): (Option<String>, Sources),
+    (client_id, client_secret): (Option<String>, Sources),
+    config: &Path,
 ) -> Result<Credentials, Mistake> {
-    let login = pair("username", username, "password", password)?;
-    let client = pair("client_id", client_id, "client_secret", client_secret)?;
+    let login = pair("username", username, password, config)?;
+    let client = pair("client_id", client_id, client_secret, config)?;
     match (login, client) {
         (Some((username, password)), None) => Ok(Credentials::Password { username, password }),
         (None, Some((client_id, client_secret))) => Ok(Credentials::Client {
@@ -122,21 +234,32 @@ fn credentials(
 fn pair(
     name_key: &str,
     name: Option<String>,
-    secret_key: &str,
-    secret: Option<Secret>,
-) -> Result<Option<(String, SecretString)>, Mistake> {
-    let missing = |key: &str, other: &str| {
-        Mistake::new(
-            key,
-            format!("is missing, while `{other}` is there"),
-            format!("write `{key}`, too"),
-        )
-    };
-    let (name, Secret(secret)) = match (name, secret) {
+    mut sources: Sources,
+    config: &Path,
+) -> Result<Option<(String, Secret)>, Mistake> {
+    if name.is_none() {
+        // The environment is there for other configurations, too.
+        sources.environment = None;
+    }
+    let given = sources.given();
+    let name = match (name, given.first()) {
         (None, None) => return Ok(None),
-        (Some(_), None) => return Err(missing(secret_key, name_key)),
-        (None, Some(_)) => return Err(missing(name_key, secret_key)),
-        (Some(name), Some(secret)) => (name, secret),
+        (Some(_), None) => {
+            let Sources { key, variable, .. } = sources;
+            return Err(Mistake::new(
+                key,
+                format!("is missing, while `{name_key}` is there"),
+                format!("write `{key}`, `{key}_file` or `{key}_command`, or set {variable}"),
+            ));
+        }
+        (None, Some(source)) => {
+            return Err(Mistake::new(
+                name_key,
+                format!("is missing, while `{source}` is there"),
+                format!("write `{name_key}`, too"),
+            ));
+        }
+        (Some(name), Some(_)) => name,
     };
     if name.trim().is_empty() {
         return Err(Mistake::new(
@@ -145,14 +268,7 @@ fn pair(
             format!("write the `{name_key}`"),
         ));
     }
-    if secret.expose_secret().is_empty() {
-        return Err(Mistake::new(
-            secret_key,
-            "is empty",
-            format!("write the `{secret_key}`"),
-        ));
-    }
-    Ok(Some((name, secret)))
+    Ok(Some((name, sources.one(config)?)))
 }
 
 fn tls(

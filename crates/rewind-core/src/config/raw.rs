@@ -14,9 +14,13 @@ pub(super) struct Raw {
     pub(super) zerto_url: Option<String>,
     pub(super) username: Option<String>,
     pub(super) password: Option<Secret>,
+    pub(super) password_file: Option<String>,
+    pub(super) password_command: Option<Program>,
     pub(super) verify_tls: Option<bool>,
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<Secret>,
+    pub(super) client_secret_file: Option<String>,
+    pub(super) client_secret_command: Option<Program>,
     pub(super) ca_file: Option<String>,
     pub(super) tls_fingerprint: Option<String>,
     pub(super) tls_first_use: Option<FirstUse>,
@@ -89,10 +93,51 @@ impl<'de> Deserialize<'de> for Secret {
 
 const NOT_A_STRING: &str = "not a string";
 
+/// A program and its arguments. A text in its place may be a secret, and is not shown.
+pub(super) struct Program(pub(super) Vec<String>);
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Program")
+    }
+}
+
+impl<'de> Deserialize<'de> for Program {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Program;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of strings")
+            }
+
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Program, E> {
+                Err(E::custom("not an array of strings"))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Program, A::Error> {
+                let mut words = Vec::new();
+                while let Some(word) = items.next_element()? {
+                    words.push(word);
+                }
+                Ok(Program(words))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
 /// What a value looks like, for keys whose type is easily mistaken.
 fn example(key: &str) -> Option<&'static str> {
     Some(match key {
         "zerto_url" => "write the ZVM's address in quotes: \"https://zvm.example.com\"",
+        "password_command" | "client_secret_command" => {
+            "write the program and its arguments: [\"pass\", \"show\", \"zvm\"]"
+        }
+        "password_file" | "client_secret_file" => "write it in double quotes",
         "username" | "password" | "client_id" | "client_secret" | "ca_file" | "tls_fingerprint"
         | "agent" | "catalog" | "state_dir" | "recover_dir" => "write it in double quotes",
         "verify_tls" => "write true or false, without quotes",

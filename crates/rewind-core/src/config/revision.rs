@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 
+use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 /// A file of certificates larger than this is not one.
@@ -18,10 +19,13 @@ pub(super) struct Revision([u8; 32]);
 
 impl Revision {
     /// A file of certificates that can't be read is an error where it is used, not here.
-    pub(super) fn of(text: &str, ca_file: Option<&Path>) -> Self {
+    pub(super) fn of(text: &str, secret: Option<&SecretString>, ca_file: Option<&Path>) -> Self {
         let mut hash = Sha256::new();
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
+        let secret = secret.map(ExposeSecret::expose_secret).unwrap_or_default();
+        hash.update((secret.len() as u64).to_be_bytes());
+        hash.update(secret);
         if let Some(file) = ca_file.and_then(|file| File::open(file).ok())
             && let Err(error) = io::copy(&mut file.take(CA_FILE_MAX_BYTES), &mut Hashing(&mut hash))
         {

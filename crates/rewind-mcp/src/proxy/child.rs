@@ -5,6 +5,7 @@ use std::{
     process::ExitStatus,
 };
 
+use rewind_core::config::SECRET_ENVS;
 use tokio::process::Command;
 
 /// A running server, with the two ends of its pipes. Its standard error is ours.
@@ -44,7 +45,11 @@ impl Child {
             // Pipes of our own, as blocking ones: the relay's threads read and write them without a reactor between.
             let (its_stdin, stdin) = io::pipe()?;
             let (stdout, its_stdout) = io::pipe()?;
-            let process = Command::new(&program)
+            let mut command = Command::new(&program);
+            for secret in SECRET_ENVS {
+                command.env_remove(secret);
+            }
+            let process = command
                 .args(arguments)
                 .stdin(its_stdin)
                 .stdout(its_stdout)

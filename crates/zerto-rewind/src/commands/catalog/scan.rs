@@ -3,7 +3,7 @@ mod draft;
 
 use std::{ffi::OsString, time::Duration};
 
-use rewind_core::{Error, ErrorCode, text};
+use rewind_core::{Error, ErrorCode, config::SECRET_ENVS, text};
 use rmcp::{
     RoleClient,
     model::{
@@ -107,6 +107,9 @@ async fn connect(args: &ScanArgs) -> Result<Client, Error> {
     };
     let mut command = Command::new(program);
     command.args(arguments);
+    for secret in SECRET_ENVS {
+        command.env_remove(secret);
+    }
     let transport = TokioChildProcess::new(command)
         .map_err(|error| failed(format!("{} cannot be started: {error}", program.display())))?;
     client
