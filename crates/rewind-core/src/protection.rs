@@ -3,9 +3,14 @@ mod find;
 mod matching;
 mod readiness;
 
+use crate::text;
 pub(crate) use find::{Found, FoundVpg, find};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+const SHOWN_MAX_LEN: usize = 256;
+/// Of a candidate.
+const VPGS_SHOWN: usize = 5;
 
 /// A VM that could have been meant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -20,10 +25,16 @@ pub struct VmCandidate {
 
 impl std::fmt::Display for VmCandidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (identifier {}", self.name, self.identifier)?;
+        let named = |text: &String| text::named(text, SHOWN_MAX_LEN);
+        let (name, identifier) = (named(&self.name), named(&self.identifier));
+        write!(f, "{name} (identifier {identifier}")?;
         match self.vpgs.as_slice() {
             [] => write!(f, ", not protected)"),
-            vpgs => write!(f, ", VPG {})", vpgs.join(", ")),
+            vpgs => {
+                let shown: Vec<_> = vpgs.iter().take(VPGS_SHOWN).map(named).collect();
+                let more = if vpgs.len() > VPGS_SHOWN { ", …" } else { "" };
+                write!(f, ", VPG {}{more})", shown.join(", "))
+            }
         }
     }
 }

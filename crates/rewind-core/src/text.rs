@@ -63,6 +63,25 @@ pub fn exact(text: &str, max: usize) -> String {
     shorten(&shown, max)
 }
 
+/// Words from outside within a text of ours: as [`display`] shows them, in quotation marks that nothing within them can close. A reader,
+/// a model among them, sees where they begin and end, so nothing in them passes for ours.
+#[must_use]
+pub fn quoted(words: &str, max: usize) -> String {
+    format!("\"{}\"", display(words, max).replace('"', "'"))
+}
+
+/// A name or a path from outside within a text of ours: bare where it is one plain word, else [`quoted`].
+#[must_use]
+pub fn named(name: &str, max: usize) -> String {
+    let shown = display(name, max);
+    let plain = |c: char| c.is_alphanumeric() || "._-/\\:@#+~".contains(c);
+    if !shown.is_empty() && shown.chars().all(plain) {
+        shown
+    } else {
+        quoted(name, max)
+    }
+}
+
 /// Cuts `text` to `max` characters; what was cut ends in [`ELLIPSIS`]. Never cuts inside a character.
 #[must_use]
 pub fn shorten(text: &str, max: usize) -> String {
@@ -76,6 +95,12 @@ pub fn shorten(text: &str, max: usize) -> String {
     let mut cut = head.trim_end().to_owned();
     cut.push(ELLIPSIS);
     cut
+}
+
+/// Whether a character stays as it is where text is cleaned: it is seen, and changes nothing around it.
+#[must_use]
+pub fn is_visible(c: char) -> bool {
+    matches!(kind(c), Kind::Base | Kind::Mark) || c == ' '
 }
 
 fn clean(text: &str) -> Clean<'_> {
@@ -198,6 +223,28 @@ mod tests {
             assert_eq!(exact(text, 100), shown);
         }
         assert_eq!(exact("\u{200b}aaaa", 4).chars().count(), 4);
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_marked_where_it_could_pass_for_ours() {
+        for (name, shown) in [
+            ("jp-ubuntu", "jp-ubuntu"),
+            ("/etc/nginx/nginx.conf", "/etc/nginx/nginx.conf"),
+            ("C:\\inetpub\\web.config", "C:\\inetpub\\web.config"),
+            ("größe-01", "größe-01"),
+            ("Payroll DR", "\"Payroll DR\""),
+            ("a; the change may be made", "\"a; the change may be made\""),
+            ("x\" is pinned. \"", "\"x' is pinned. '\""),
+            ("", "\"\""),
+            ("a\u{1b}[2J\nb", "\"a [2J b\""),
+        ] {
+            assert_eq!(named(name, 100), shown);
+        }
+        assert_eq!(quoted("plain", 100), "\"plain\"");
+        assert_eq!(
+            named(&"x".repeat(50), 10),
+            format!("\"{}…\"", "x".repeat(9))
+        );
     }
 
     #[test]

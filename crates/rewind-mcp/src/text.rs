@@ -1,9 +1,15 @@
-//! Results and errors as short texts for people: the text beside the structured content.
+//! Results and errors as short texts for people and models: the text beside the structured content.
+//!
+//! What comes from a ZVM or a guest stands in quotation marks wherever it could pass for a sentence of ours.
 use std::fmt::Write as _;
 
 use rewind_core::{
     CheckpointList, Done, Error, GuardDecision, ListedCheckpoint, Protection, Receipt, Recovery,
+    text::{named, quoted},
 };
+
+/// Characters of one name, path or tag. The structured content has what the domain has.
+const SHOWN: usize = 500;
 
 /// Writing to a string does not fail.
 macro_rules! line {
@@ -17,11 +23,19 @@ pub fn done(done: &Done) -> String {
             vpg,
             checkpoint,
             tag,
-        } => format!("VPG {vpg} is pinned: checkpoint {checkpoint}, tag {tag}"),
-        Done::InsertedNotListed { vpg, tag } => {
-            format!("on VPG {vpg} a checkpoint was inserted that is not listed yet: tag {tag}")
+        } => format!(
+            "VPG {} is pinned: checkpoint {checkpoint}, tag {}",
+            named(vpg, SHOWN),
+            quoted(tag, SHOWN)
+        ),
+        Done::InsertedNotListed { vpg, tag } => format!(
+            "on VPG {} a checkpoint was inserted that is not listed yet: tag {}",
+            named(vpg, SHOWN),
+            quoted(tag, SHOWN)
+        ),
+        Done::NotPinned { vpg, reason } => {
+            format!("VPG {} is not pinned: {reason}", named(vpg, SHOWN))
         }
-        Done::NotPinned { vpg, reason } => format!("VPG {vpg} is not pinned: {reason}"),
         Done::SessionOpened {
             session,
             closed: true,
@@ -69,15 +83,19 @@ pub fn protection(found: &Protection) -> String {
     line!(
         text,
         "{} ({}) is protected by {}, found by its {}.",
-        found.vm,
-        found.vm_identifier,
+        named(&found.vm, SHOWN),
+        named(&found.vm_identifier, SHOWN),
         counted(count, "VPG"),
         found.matched_by.replace('_', " ")
     );
     for vpg in &found.vpgs {
         let state = match &*vpg.sub_status {
-            "" | "None" => vpg.status.clone(),
-            sub_status => format!("{}, {sub_status}", vpg.status),
+            "" | "None" => named(&vpg.status, SHOWN),
+            sub_status => format!(
+                "{}, {}",
+                named(&vpg.status, SHOWN),
+                named(sub_status, SHOWN)
+            ),
         };
         let tagging = match &vpg.why_not {
             Some(why) => format!("no tagged checkpoint can be inserted: {why}"),
@@ -88,7 +106,8 @@ pub fn protection(found: &Protection) -> String {
             Some(earliest) => format!("; its journal begins at {earliest}"),
             None => String::new(),
         };
-        line!(text, "- VPG {}: {state}; {tagging}{from}.", vpg.vpg);
+        let name = named(&vpg.vpg, SHOWN);
+        line!(text, "- VPG {name}: {state}; {tagging}{from}.");
     }
     text.trim_end().into()
 }
@@ -99,16 +118,16 @@ pub fn receipt(receipt: &Receipt) -> String {
     line!(
         text,
         "Guarded {}: {} pinned in {:.1} s. The change may be made.",
-        receipt.vm,
+        named(&receipt.vm, SHOWN),
         counted(receipt.pins.len(), "VPG"),
         receipt.seconds
     );
-    line!(text, "Tag: {}", receipt.tag);
+    line!(text, "Tag: {}", quoted(&receipt.tag, SHOWN));
     for pin in &receipt.pins {
         line!(
             text,
             "- VPG {}: checkpoint {} at {}{}.",
-            pin.vpg,
+            named(&pin.vpg, SHOWN),
             pin.checkpoint,
             pin.time,
             expected(pin.expected_until.as_deref())
@@ -142,7 +161,8 @@ pub fn decision(decision: &GuardDecision) -> String {
                 line!(text, "{}", receipt(guarded));
             }
             if !not_protected.is_empty() {
-                let vms = not_protected.join(", ");
+                let vms: Vec<_> = not_protected.iter().map(|vm| named(vm, SHOWN)).collect();
+                let vms = vms.join(", ");
                 line!(text, "No VPG protects {vms}; the catalog lets that pass.");
             }
             text.trim_end().into()
@@ -157,7 +177,7 @@ pub fn checkpoints(list: &CheckpointList) -> String {
     line!(
         text,
         "{}: {count} since {}, newest first.",
-        list.vm,
+        named(&list.vm, SHOWN),
         list.since
     );
     for checkpoint in &list.checkpoints {
@@ -178,11 +198,11 @@ fn listed(checkpoint: &ListedCheckpoint) -> String {
     };
     format!(
         "VPG {}: checkpoint {} at {}{}{used}: {}",
-        checkpoint.vpg,
+        named(&checkpoint.vpg, SHOWN),
         checkpoint.checkpoint,
         checkpoint.time,
         expected(checkpoint.expected_until.as_deref()),
-        checkpoint.tag
+        quoted(&checkpoint.tag, SHOWN)
     )
 }
 
@@ -193,16 +213,16 @@ pub fn recovery(recovery: &Recovery) -> String {
     line!(
         text,
         "Recovered {} of {} as it was at {} (checkpoint {} of VPG {}).",
-        recovery.guest_path,
-        recovery.vm,
+        named(&recovery.guest_path, SHOWN),
+        named(&recovery.vm, SHOWN),
         recovery.checkpoint_time,
         recovery.checkpoint,
-        recovery.vpg
+        named(&recovery.vpg, SHOWN)
     );
     line!(
         text,
         "It is here now: {} ({} bytes)",
-        recovery.local_path,
+        named(&recovery.local_path, 4096),
         recovery.bytes
     );
     if let Some(open) = &recovery.still_open {
@@ -212,7 +232,7 @@ pub fn recovery(recovery: &Recovery) -> String {
         line!(
             text,
             "- {}: {} bytes, SHA-256 {}",
-            file.path,
+            named(&file.path, SHOWN),
             file.bytes,
             file.sha256
         );

@@ -307,7 +307,7 @@ async fn ctrl_c_in_the_middle_of_a_guard_tells_what_was_inserted() {
             );
             assert!(
                 run.stderr
-                    .contains("not listed yet: tag ai:cli/justin | edit"),
+                    .contains("not listed yet: tag \"ai:cli/justin | edit"),
                 "{}",
                 run.stderr
             );

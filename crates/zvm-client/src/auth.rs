@@ -8,7 +8,8 @@
 mod refusal;
 mod token;
 
-pub(crate) use token::Token;
+pub use token::Token;
+pub(crate) use token::TokenWire;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -23,9 +24,9 @@ use reqwest::{StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
 use url::{Url, form_urlencoded};
 
-use self::{refusal::Refusal, token::TokenWire};
+use self::refusal::Refusal;
 use crate::{
-    Credentials, Error, LoginAttempt, LoginGate, decode,
+    Credentials, Error, LoginAttempt, LoginGate, bodies, decode,
     transport::{Effect, Failure, Reply, Retrying, Transport, seconds},
 };
 
@@ -316,14 +317,12 @@ impl Auth {
             .map_err(Denial::Failed)?;
         tracing::debug!(status = %reply.status, "asked for a token");
         if reply.status.is_success() {
-            return decode::object::<TokenWire>(&reply.body)
-                .and_then(|wire| wire.read(asked))
-                .map_err(|detail| {
-                    Denial::Other(Error::Unreadable {
-                        what: WHAT.into(),
-                        detail,
-                    })
-                });
+            return bodies::token(&reply.body, asked).map_err(|detail| {
+                Denial::Other(Error::Unreadable {
+                    what: WHAT.into(),
+                    detail,
+                })
+            });
         }
         Err(match Refusal::read(&reply) {
             Some(refusal) => Denial::Refused(refusal),
@@ -371,7 +370,7 @@ fn form(client: &[(&str, &str)], fields: &[(&str, &str)]) -> String {
 
 /// An answer that is neither a token nor a refusal: no word about the credentials.
 fn not_a_realm(reply: &Reply) -> Error {
-    let said = decode::reason(&reply.body);
+    let said = decode::said_by(&reply.body);
     let message = match reply.status {
         StatusCode::NOT_FOUND => format!(
             "{said}. There is no login service at this address: is it a ZVM appliance, 9.5 or later, and has it finished starting?"

@@ -328,16 +328,17 @@ impl Zvm {
             return Ok(());
         }
         let what = what.to_owned();
-        let message = decode::reason(&reply.body);
+        let message = decode::said_by(&reply.body);
         Err(match reply.status {
             StatusCode::NOT_FOUND => Error::NotFound { what, message },
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::NotPermitted {
                 what,
                 account: self.auth().account().to_owned(),
                 detail: format!(
-                    "the ZVM answered {} to a valid login ({message}). An administrator has to give the account a role that \
+                    "the ZVM answered {} to a valid login ({}). An administrator has to give the account a role that \
                      permits this, in the ZVM's user management",
-                    reply.status.as_u16()
+                    reply.status.as_u16(),
+                    message
                 ),
             },
             status => Error::Refused {

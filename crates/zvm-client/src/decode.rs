@@ -6,22 +6,28 @@ mod scalar;
 mod text;
 mod time;
 
-pub(crate) use scalar::{Many, Maybe, Scalar};
-pub(crate) use text::{line, reason, url_text};
+pub(crate) use scalar::{Many, Maybe, Rows, Scalar};
+pub(crate) use text::{line, quoted, reason, said_by, url_text};
 pub(crate) use time::{query_time, timestamp};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
+
+use scalar::Each;
 
 /// A JSON body as `T`; the error says what came instead.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let body = trimmed(body);
-    if body.is_empty() {
-        return Err("the body is empty".into());
-    }
-    serde_json::from_slice(body).map_err(|error| match body.first() {
+    serde_json::from_slice(body).map_err(|error| no_json(body, &error))
+}
+
+/// What came instead of the JSON that was expected.
+fn no_json(body: &[u8], error: &serde_json::Error) -> String {
+    match body.first() {
+        None => "the body is empty".into(),
         Some(b'<') => format!("JSON was expected, {} came", text::markup(body)),
-        _ => format!("not the JSON that was expected ({error})"),
-    })
+        // It may repeat what stands in the body.
+        Some(_) => line(&format!("not the JSON that was expected ({error})")),
+    }
 }
 
 /// A JSON object as `W`.
@@ -39,16 +45,27 @@ pub(crate) fn rows<W, T>(
 where
     W: DeserializeOwned,
 {
-    let rows: Vec<Maybe<W>> = json(body)?;
-    rows.into_iter()
-        .enumerate()
-        .map(|(index, row)| {
-            row.0
-                .ok_or_else(|| "not an object".into())
-                .and_then(&convert)
-                .map_err(|why| format!("row {}: {why}", index + 1))
-        })
-        .collect()
+    let body = trimmed(body);
+    let (mut rows, mut wrong) = (Vec::new(), None);
+    // Each is converted as it is read: what a row is read into is larger than the row.
+    let each = Each::new(|row: Maybe<W>| {
+        match row
+            .0
+            .ok_or_else(|| "not an object".into())
+            .and_then(&convert)
+        {
+            Ok(row) => rows.push(row),
+            Err(why) => wrong = Some(format!("row {}: {why}", rows.len() + 1)),
+        }
+        wrong.is_none()
+    });
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let read = each.deserialize(&mut json).and_then(|()| json.end());
+    match (wrong, read) {
+        (Some(wrong), _) => Err(wrong),
+        (None, Err(error)) => Err(no_json(body, &error)),
+        (None, Ok(())) => Ok(rows),
+    }
 }
 
 /// One object, several in an array, or none at all (an empty body or null).
@@ -89,8 +106,8 @@ pub(crate) fn identifier(body: &[u8]) -> Result<String, String> {
     let text = string(body)?;
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(format!(
-            "an identifier was expected, \"{}\" came",
-            line(&text)
+            "an identifier was expected, {} came",
+            quoted(&text)
         ));
     }
     Ok(text)

@@ -9,7 +9,7 @@ use serde_json::json;
 use url::Url;
 
 use crate::{
-    Error, FlrSessionId, Timeouts, Zvm,
+    Error, FlrSessionId, Timeouts, Zvm, bodies,
     client::{Call, OBJECT},
     decode,
     transport::{Effect, Failure, Reply, error_body, redirect_target},
@@ -63,8 +63,7 @@ impl Zvm {
         let url = self.url(&what, "v1/flrs/{}/download", &[&session.0])?;
         let call = Call::ask(&what, url, json!({ "pathList": paths }), OBJECT);
         let body = self.call(&call).await?;
-        let url = decode::string(&body)
-            .and_then(|text| resolve(self.transport().base(), &text))
+        let url = bodies::download_url(self.transport().base(), &body)
             .map_err(|why| call.unreadable(why))?;
         let url = same_host(&what, self.transport().base(), url)?;
         let limit = self.limit();
@@ -142,7 +141,7 @@ impl Download {
 }
 
 /// The URL that a ZVM named: absolute or relative, with slashes of either kind.
-fn resolve(base: &Url, text: &str) -> Result<Url, String> {
+pub(crate) fn resolve(base: &Url, text: &str) -> Result<Url, String> {
     let text = decode::url_text(text);
     if text.is_empty() {
         return Err("it names no download URL".into());

@@ -1,7 +1,7 @@
 //! What can go wrong between us and a ZVM; each variant says what the caller can do.
 
 /// What can go wrong. `what` is always the call in words, for example "list the checkpoints of VPG Payroll".
-/// Texts from the ZVM are clipped and free of control characters.
+/// Texts from the ZVM are clipped, free of control characters, and in quotation marks.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -3,6 +3,7 @@
 //! Start at [`Zvm`]. The decisions behind it are in the crate's README.
 
 mod auth;
+pub mod bodies;
 mod calls;
 mod certificate;
 mod client;

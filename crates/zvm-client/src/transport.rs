@@ -97,7 +97,7 @@ impl Transport {
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT => Err(Failure::Gateway {
                     status,
-                    message: decode::reason(&body),
+                    message: decode::said_by(&body),
                     retry_after: retry_after(&response),
                 }),
                 status if status.is_redirection() => Err(Failure::Redirect {

@@ -22,7 +22,7 @@ pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The recovery site's clock may be ahead of the ZVM's.
 pub(super) const AHEAD: Duration = Duration::from_secs(60 * 60);
 /// The longest foreign tag that is shown.
-const TAG_SHOWN_MAX: usize = 500;
+pub(super) const TAG_SHOWN_MAX: usize = 500;
 const NOTE: &str = "Times are by the ZVM's clock. expected_until is an estimate from the configured history: a full \
                     journal or a resync removes checkpoints earlier.";
 

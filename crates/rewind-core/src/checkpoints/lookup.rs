@@ -1,7 +1,7 @@
 //! Which checkpoint is meant by an id or a tag, and in which VPG.
 use super::{
     bisect::{Search, Step},
-    list::{AHEAD, DAY, earliest, shown_tag, tag_of},
+    list::{AHEAD, DAY, TAG_SHOWN_MAX, earliest, shown_tag, tag_of},
     window::{Backwards, around, as_shown, later},
 };
 use crate::{
@@ -86,11 +86,13 @@ impl std::fmt::Display for Chosen {
         write!(
             f,
             "{}: {} {}",
-            self.vpg.name(),
+            self.vpg.told(),
             self.checkpoint.id.0,
             as_shown(self.checkpoint.time)
         )?;
-        self.tag().map_or(Ok(()), |tag| write!(f, " {tag}"))
+        self.tag().map_or(Ok(()), |tag| {
+            write!(f, " {}", text::quoted(&tag, TAG_SHOWN_MAX))
+        })
     }
 }
 
@@ -103,8 +105,8 @@ pub(crate) async fn choose(
 ) -> Result<Chosen, Error> {
     let vpgs = narrowed(found, vpg)?;
     let place = match (vpg, vpgs.as_slice()) {
-        (Some(_), [only]) => format!("VPG {}", only.name()),
-        _ => format!("any VPG that protects {}", found.name()),
+        (Some(_), [only]) => format!("VPG {}", only.told()),
+        _ => format!("any VPG that protects {}", found.told()),
     };
     let listed = try_join_all(vpgs.into_iter().map(|vpg| async move {
         let checkpoint = match wanted {
@@ -127,7 +129,7 @@ pub(crate) async fn choose(
     if matches!(wanted, Wanted::Id(_)) && chosen.len() > 1 {
         return Err(Error::new(
             ErrorCode::CheckpointAmbiguous,
-            format!("{} VPGs of {} have a {wanted}", chosen.len(), found.name()),
+            format!("{} VPGs of {} have a {wanted}", chosen.len(), found.told()),
         )
         .with_candidates(chosen.iter().map(Chosen::to_string)));
     }
@@ -161,9 +163,9 @@ fn narrowed<'a>(found: &'a Found, vpg: Option<&str>) -> Result<Vec<&'a FoundVpg>
             Error::new(
                 ErrorCode::InvalidArgument,
                 format!(
-                    "`vpg`: no VPG that protects {} is \"{}\"",
-                    found.name(),
-                    text::display(wanted, 100)
+                    "`vpg`: no VPG that protects {} is {}",
+                    found.told(),
+                    text::quoted(wanted, 100)
                 ),
             )
             .with_next("Give the name or identifier of one of these VPGs, or none.")
@@ -267,7 +269,7 @@ async fn mountable(zvm: &Zvm, found: &Found, chosen: Vec<Chosen>) -> Result<Chos
                 let reason = point
                     .reason
                     .as_deref()
-                    .map_or("no reason given".into(), |text| text::display(text, 300));
+                    .map_or("no reason given".into(), |text| text::quoted(text, 300));
                 refusals.push(format!("{candidate} ({reason})"));
             }
             _ => return Ok(candidate),

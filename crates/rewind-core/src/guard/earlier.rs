@@ -39,7 +39,7 @@ impl Guarding<'_> {
         let looking = || {
             format!(
                 "looking whether an earlier pin of {} is listed",
-                found.name()
+                found.told()
             )
         };
         let pins = self.watch.during(looking, looks).await?;

@@ -26,7 +26,7 @@ impl Pinning<'_> {
             .deadline
             .min(Instant::now() + patience.saturating_sub(ago));
         self.stages.enter(Stage::Behind { until });
-        tracing::info!(vpg = %self.vpg.name(), tag = %sent.tag, "waiting for the tag of an interrupted guard to be listed");
+        tracing::info!(vpg = %self.vpg.told(), tag = %sent.tag, "waiting for the tag of an interrupted guard to be listed");
 
         let (began, started) = (earlier(self.clock.now(), ago), Instant::now());
         for looks in 1.. {
@@ -53,7 +53,7 @@ impl Pinning<'_> {
             ErrorCode::DeadlinePassed,
             format!(
                 "an earlier, interrupted guard kept VPG {} busy until the deadline; nothing was inserted",
-                self.vpg.name()
+                self.vpg.told()
             ),
         ))
     }

@@ -98,7 +98,7 @@ impl Pinning<'_> {
                 }
                 Look::NotListed if Instant::now() >= self.deadline => break,
                 Look::NotListed => {
-                    tracing::warn!(vpg = %self.vpg.name(), attempt, "the inserted tag was not listed")
+                    tracing::warn!(vpg = %self.vpg.told(), attempt, "the inserted tag was not listed")
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Pinning<'_> {
             ErrorCode::NotListed,
             format!(
                 "the tag was inserted into VPG {} and did not appear in its journal",
-                self.vpg.name()
+                self.vpg.told()
             ),
         ))
     }
@@ -132,7 +132,7 @@ impl Pinning<'_> {
                 error @ (zvm_client::Error::Unknown { .. }
                 | zvm_client::Error::Deadline { unknown: true, .. }),
             ) => {
-                tracing::warn!(vpg = %self.vpg.name(), %error, "the answer to an insert was lost; looking at the journal");
+                tracing::warn!(vpg = %self.vpg.told(), %error, "the answer to an insert was lost; looking at the journal");
                 None
             }
             Err(error) => {
@@ -184,7 +184,10 @@ impl Pinning<'_> {
                         TaskState::Running => {}
                         TaskState::Completed => task = None,
                         TaskState::Failed => {
-                            failed = Some(found.reason.unwrap_or_default());
+                            failed = Some(found.reason.map_or_else(
+                                || "no reason given".to_owned(),
+                                |reason| text::quoted(&reason, 500),
+                            ));
                             task = None;
                         }
                     },
@@ -247,22 +250,19 @@ impl Pinning<'_> {
         let mut error = self.vpg.failed(error);
         error.message = format!(
             "the tag {inserted} inserted into VPG {}, and whether it is listed is not known: {}",
-            self.vpg.name(),
+            self.vpg.told(),
             error.message
         );
         error
     }
 
     fn refused(&self, reason: &str) -> Error {
-        let reason = match text::display(reason, 500) {
-            reason if reason.is_empty() => "no reason given".to_owned(),
-            reason => reason,
-        };
+        let reason = text::display(reason, 500);
         Error::new(
             ErrorCode::InsertRefused,
             format!(
                 "the ZVM refused the tagged checkpoint in VPG {}: {reason}",
-                self.vpg.name()
+                self.vpg.told()
             ),
         )
     }

@@ -63,7 +63,7 @@ pub(crate) fn refuse_what_can_not_work(found: &Found) -> Result<(), Error> {
         .filter_map(|vpg| {
             vpg.refused
                 .as_ref()
-                .map(|(code, why)| (*code, vpg.name(), why))
+                .map(|(code, why)| (*code, vpg.told(), why))
         })
         .collect();
     let Some((code, ..)) = refused.first() else {
@@ -75,7 +75,7 @@ pub(crate) fn refuse_what_can_not_work(found: &Found) -> Result<(), Error> {
         .collect();
     let message = format!(
         "{} can't be guarded, nothing was inserted. {}",
-        found.name(),
+        found.told(),
         reasons.join("; ")
     );
     Err(Error::new(*code, message))
@@ -97,7 +97,7 @@ impl<'a> Guarding<'a> {
     }
 
     pub async fn find(&self, vm: &str) -> Result<Found, Error> {
-        let looking = || format!("looking for {}", text::display(vm, 100));
+        let looking = || format!("looking for {}", text::named(vm, 100));
         self.watch
             .during(looking, protection::find(&self.zvm, vm))
             .await
@@ -192,7 +192,7 @@ impl Guard<'_> {
                 ErrorCode::DeadlinePassed,
                 format!(
                     "other guards kept VPG {} busy until the deadline; nothing was inserted",
-                    vpg.name()
+                    vpg.told()
                 ),
             )
         })??;
@@ -290,7 +290,7 @@ fn all_or_failed(
         "{} of {} VPGs of {} could not be pinned. {}",
         failures.len(),
         parts.len(),
-        found.name(),
+        found.told(),
         reasons.join("; ")
     );
     let done = done(parts, tag);

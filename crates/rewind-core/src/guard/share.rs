@@ -101,10 +101,10 @@ impl Sharing<'_> {
             if waits.load(Ordering::Relaxed) {
                 format!(
                     "{}: another guard that covers it is on its way",
-                    found.name()
+                    found.told()
                 )
             } else {
-                format!("{}: about to be pinned", found.name())
+                format!("{}: about to be pinned", found.told())
             }
         };
         let bounded = async {
@@ -115,7 +115,7 @@ impl Sharing<'_> {
                         ErrorCode::DeadlinePassed,
                         format!(
                             "another guard of {} that covers this call was not done by the deadline; nothing was inserted for this one",
-                            found.name()
+                            found.told()
                         ),
                     ))
                 })

@@ -1,8 +1,10 @@
 //! How far the pin on each VPG is: told as progress, and as what was done when a guard stops early.
-use crate::{Done, checkpoints::shown_tag};
+use crate::{Done, checkpoints::shown_tag, text};
 use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 use zvm_client::Checkpoint;
+
+const SHOWN_MAX_LEN: usize = 256;
 
 #[derive(Clone, Debug)]
 pub enum Stage {
@@ -95,7 +97,7 @@ impl Stages {
             Stage::Pinned { checkpoint } => format!("pinned as checkpoint {}", checkpoint.id),
             Stage::Failed { reason } => format!("failed: {reason}"),
         };
-        format!("{}: {what}", self.vpg)
+        format!("{}: {what}", text::named(&self.vpg, SHOWN_MAX_LEN))
     }
 
     /// What is in the journal, as far as it is known.

@@ -109,13 +109,13 @@ async fn check_named_vm(
     let shown: Vec<_> = listing
         .vms
         .iter()
-        .map(|name| text::display(name, SHOWN_MAX_LEN))
+        .map(|name| text::named(name, SHOWN_MAX_LEN))
         .collect();
     Err(Error::new(
         ErrorCode::InvalidArgument,
         format!(
             "`vm` is {}, but by its arguments the call concerns {}; nothing was inserted",
-            found.name(),
+            found.told(),
             shown.join(", ")
         ),
     )

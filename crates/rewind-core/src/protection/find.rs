@@ -14,6 +14,8 @@ const WANTED_MAX_LEN: usize = 256;
 const SHOWN_MAX_LEN: usize = 256;
 const CANDIDATES_MAX: usize = 50;
 const SUGGESTIONS_MAX: usize = 10;
+/// A real VM is in three VPGs at most.
+const VPGS_MAX: usize = 64;
 
 /// One VM, with what the ZVM calls it and what protects it.
 #[derive(Clone, Debug)]
@@ -43,6 +45,11 @@ impl FoundVpg {
         text::display(&self.vpg.name, SHOWN_MAX_LEN)
     }
 
+    /// Its name, within a sentence.
+    pub fn told(&self) -> String {
+        text::named(&self.vpg.name, SHOWN_MAX_LEN)
+    }
+
     pub fn id(&self) -> &str {
         &self.vpg.identifier
     }
@@ -50,7 +57,7 @@ impl FoundVpg {
     /// A failed call about this VPG, which the client knows by its identifier and people by its name.
     pub fn failed(&self, error: zvm_client::Error) -> Error {
         let mut error = Error::from(error);
-        error.message = error.message.replace(self.id(), &self.name());
+        error.message = error.message.replace(self.id(), &self.told());
         error
     }
 }
@@ -59,6 +66,11 @@ impl Found {
     /// The VM's name, safe to show.
     pub fn name(&self) -> String {
         text::display(&self.vm, SHOWN_MAX_LEN)
+    }
+
+    /// Its name, within a sentence.
+    pub fn told(&self) -> String {
+        text::named(&self.vm, SHOWN_MAX_LEN)
     }
 
     /// Whether both are the same VM.
@@ -125,8 +137,7 @@ async fn protecting_vpg(zvm: &Zvm, row: &VmRow) -> Result<FoundVpg, Error> {
             ErrorCode::ProtectedSiteIsCloud,
             format!("its protected site is {cloud}"),
         )),
-        None => readiness::refusal(&status, &sub_status)
-            .map(|why| (ErrorCode::VpgNotReady, text::display(&why, SHOWN_MAX_LEN))),
+        None => readiness::refusal(&status, &sub_status).map(|why| (ErrorCode::VpgNotReady, why)),
     };
     Ok(FoundVpg {
         vpg,
@@ -194,24 +205,29 @@ fn exactly_one(by: MatchedBy, found: &[&Vm], wanted: &str) -> Result<(MatchedBy,
         return Err(Error::new(
             ErrorCode::VmAmbiguous,
             format!(
-                "{} VMs match \"{}\"",
+                "{} VMs match {}",
                 found.len(),
-                text::display(wanted, SHOWN_MAX_LEN)
+                text::quoted(wanted, SHOWN_MAX_LEN)
             ),
         )
         .with_candidates(found.iter().take(CANDIDATES_MAX).map(|vm| shown(vm))));
     };
-    if vm.rows.iter().any(|row| row.vpg_identifier.is_empty()) {
-        // Which VPG is meant is unknown, so "every VPG" can't be promised.
-        return Err(Error::new(
-            ErrorCode::ZvmError,
-            format!(
-                "the ZVM lists {} without saying which VPG protects it",
-                text::display(&vm.name, SHOWN_MAX_LEN)
-            ),
-        ));
-    }
-    Ok((by, (*vm).clone()))
+    // Which VPG is meant is unknown, or what the ZVM says can't be: "every VPG" can't be promised.
+    let problem = if vm.rows.iter().any(|row| row.vpg_identifier.is_empty()) {
+        "without saying which VPG protects it".to_owned()
+    } else if vm.rows.len() > VPGS_MAX {
+        format!(
+            "as protected by {} VPGs, more than any VM has",
+            vm.rows.len()
+        )
+    } else {
+        return Ok((by, (*vm).clone()));
+    };
+    let name = text::named(&vm.name, SHOWN_MAX_LEN);
+    Err(Error::new(
+        ErrorCode::ZvmError,
+        format!("the ZVM lists {name} {problem}"),
+    ))
 }
 
 async fn unprotected_or_unknown(zvm: &Zvm, protected: &[Vm], wanted: &str) -> Error {
@@ -253,7 +269,7 @@ async fn unprotected_or_unknown(zvm: &Zvm, protected: &[Vm], wanted: &str) -> Er
 }
 
 fn shown(vm: &Vm) -> String {
-    text::display(&vm.candidate().to_string(), 2 * SHOWN_MAX_LEN)
+    vm.candidate().to_string()
 }
 
 fn unprotected_candidate<T: Known>(vm: &T) -> String {
@@ -262,5 +278,5 @@ fn unprotected_candidate<T: Known>(vm: &T) -> String {
         identifier: vm.identifier().to_owned(),
         vpgs: Vec::new(),
     };
-    text::display(&candidate.to_string(), 2 * SHOWN_MAX_LEN)
+    candidate.to_string()
 }

@@ -1,6 +1,9 @@
 //! Which VM is meant. Never a partial match, and DNS is not asked.
 use super::VmCandidate;
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, HashSet},
+    net::IpAddr,
+};
 use zvm_client::{UnprotectedVm, VmRow};
 
 /// What the given text matched, the strictest first.
@@ -53,24 +56,21 @@ impl Vm {
 
 /// One VM per identifier (compared without case), with every VPG once.
 pub fn vms(rows: Vec<VmRow>) -> Vec<Vm> {
-    let mut vms: BTreeMap<String, Vm> = BTreeMap::new();
+    let mut vms: BTreeMap<String, (Vm, HashSet<String>)> = BTreeMap::new();
     for row in rows {
-        let vm = vms
-            .entry(row.identifier.to_lowercase())
-            .or_insert_with(|| Vm {
+        let (vm, vpgs) = vms.entry(row.identifier.to_lowercase()).or_insert_with(|| {
+            let vm = Vm {
                 name: row.name.clone(),
                 identifier: row.identifier.clone(),
                 rows: Vec::new(),
-            });
-        if !vm.rows.iter().any(|known| {
-            known
-                .vpg_identifier
-                .eq_ignore_ascii_case(&row.vpg_identifier)
-        }) {
+            };
+            (vm, HashSet::new())
+        });
+        if vpgs.insert(row.vpg_identifier.to_ascii_lowercase()) {
             vm.rows.push(row);
         }
     }
-    vms.into_values().collect()
+    vms.into_values().map(|(vm, _)| vm).collect()
 }
 
 /// What a VM is known by.

@@ -1,6 +1,9 @@
 //! Whether a VPG takes tagged checkpoints, judged by the ZVM's own names. Their numbers are not trusted: sources
 //! disagree on what some of them mean.
+use crate::text;
 use zvm_client::{EnumValue, Vpg, Zvm};
+
+const SHOWN_MAX_LEN: usize = 100;
 
 /// Statuses and substatuses in which no checkpoint is added to the journal (Zerto's documentation of VPG statuses;
 /// bitmap sync is documented as such, the others have no replication to put a checkpoint into).
@@ -61,13 +64,21 @@ fn plain(name: &str) -> String {
 pub fn refusal(status: &str, sub_status: &str) -> Option<String> {
     let sub = plain(sub_status);
     if STATUSES_WITHOUT_CHECKPOINTS.contains(&plain(status).as_str()) {
-        return Some(format!("its status is {status}"));
+        return Some(format!(
+            "its status is {}",
+            text::named(status, SHOWN_MAX_LEN)
+        ));
     }
     let refused = SUB_STATUSES_WITHOUT_CHECKPOINTS.contains(&sub.as_str())
         || SUB_STATUS_PREFIXES_WITHOUT_CHECKPOINTS
             .iter()
             .any(|prefix| sub.starts_with(prefix));
-    refused.then(|| format!("its substatus is {sub_status}"))
+    refused.then(|| {
+        format!(
+            "its substatus is {}",
+            text::named(sub_status, SHOWN_MAX_LEN)
+        )
+    })
 }
 
 /// The cloud that this entity type stands for, if it is one. Numbers: the only two that all sources agree on.

@@ -9,7 +9,8 @@ use zvm_client::{PathItem, PathKind};
 
 /// Folders that are listed; each takes a call.
 const FOLDERS_MAX: usize = 2_000;
-const FILES_MAX: usize = 200_000;
+/// Items that are kept, of whatever kind.
+const ITEMS_MAX: usize = 200_000;
 
 /// The files below a folder, by relative path.
 #[derive(Debug, Default)]
@@ -27,14 +28,15 @@ impl Contents {
     pub async fn of(folders: &impl Folders, folder: &PathItem) -> Result<Self, Error> {
         let mut contents = Self::default();
         let mut open = vec![(String::new(), folder.path.clone())];
-        let mut listed = 0;
+        let (mut listed, mut kept) = (0, 0);
         while let Some((relative, path)) = open.pop() {
-            if listed == FOLDERS_MAX || contents.files.len() > FILES_MAX {
+            if listed == FOLDERS_MAX || kept > ITEMS_MAX {
                 contents.partial = true;
                 break;
             }
             let items = folders.items(&path).await?;
             listed += 1;
+            kept += items.len();
             for item in items.iter() {
                 contents.add(&relative, item, &mut open);
             }
@@ -60,10 +62,20 @@ impl Contents {
             let reason = item
                 .reason
                 .as_deref()
-                .map_or_else(|| "not carried".to_owned(), |why| text::display(why, 200));
+                .map_or_else(|| "not carried".to_owned(), |why| text::quoted(why, 200));
             self.not_carried
-                .push(format!("{}: {reason}", text::display(&relative, 300)));
+                .push(format!("{}: {reason}", text::named(&relative, 300)));
         }
+    }
+
+    /// Bytes of all files together; None where not every one of them is known.
+    pub fn bytes(&self) -> Option<u64> {
+        if self.partial {
+            return None;
+        }
+        self.files
+            .values()
+            .try_fold(0_u64, |sum, size| sum.checked_add((*size)?))
     }
 
     /// What is missing or of another size.
@@ -78,7 +90,7 @@ impl Contents {
                 None => true,
                 Some(bytes) => size.is_some_and(|size| size != *bytes),
             })
-            .map(|(path, _)| text::display(path, 300))
+            .map(|(path, _)| text::named(path, 300))
             .collect()
     }
 }

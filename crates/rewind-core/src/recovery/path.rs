@@ -3,10 +3,11 @@ use crate::{Error, ErrorCode, text};
 
 /// Linux's longest path, in bytes.
 const PATH_MAX_LEN: usize = 4096;
+const SHOWN_MAX_LEN: usize = 1_000;
 
 /// A path that was checked: every component is a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum GuestPath {
+pub enum GuestPath {
     /// `/etc/hosts`: on whichever partition it lies.
     Posix(Vec<String>),
     /// `C:\Users\x`: on an NTFS or FAT partition. Which one has the drive letter is not known to the ZVM.
@@ -16,6 +17,10 @@ pub(crate) enum GuestPath {
 }
 
 impl GuestPath {
+    /// Reads a path that a person or an agent wrote.
+    ///
+    /// # Errors
+    /// `invalid_argument`: it can't be the path of a file or folder, and why.
     pub fn parse(path: &str) -> Result<Self, Error> {
         if path.trim().is_empty() {
             return invalid("is empty");
@@ -70,6 +75,13 @@ impl GuestPath {
         let (Self::Posix(components) | Self::Windows(_, components) | Self::Partition(components)) =
             self;
         components
+    }
+}
+
+impl GuestPath {
+    /// As it stands within a sentence.
+    pub(crate) fn told(&self) -> String {
+        text::named(&self.to_string(), SHOWN_MAX_LEN)
     }
 }
 

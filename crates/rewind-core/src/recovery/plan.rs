@@ -1,17 +1,17 @@
 //! What a recovery would do, so that a human can agree to exactly that.
-use super::{
-    RecoverRequest,
-    destination::{Source, Target},
-    path::GuestPath,
-};
+use super::{RecoverRequest, destination::Target, path::GuestPath};
 use crate::{
     Call, Error, RecoveryPlan,
     checkpoints::{self, Chosen, Wanted, as_shown},
     clock::ZvmClock,
     protection::{self, Found},
     rewind::Core,
+    text,
 };
 use jiff::{SignedDuration, Timestamp};
+
+/// Longer than any path that is accepted.
+const SHOWN_MAX_LEN: usize = 5_000;
 
 /// A plan, and what is needed to carry it out.
 pub(super) struct Planned {
@@ -42,14 +42,13 @@ pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planne
     let found = protection::find(&core.zvm, &request.vm).await?;
     let vpg = request.vpg.as_deref().filter(|vpg| !vpg.trim().is_empty());
     let chosen = checkpoints::choose(&core.zvm, &found, &wanted, vpg).await?;
-    let folders = path.folders();
-    let source = Source {
-        folders: &folders,
-        vm: &found.vm,
-        checkpoint: chosen.checkpoint.id.0,
-        name: path.name(),
-    };
-    let target = Target::new(&request.destination, &core.config.recover_dir, &source)?;
+    let target = Target::for_path(
+        &request.destination,
+        &core.config.recover_dir,
+        &found.vm,
+        chosen.checkpoint.id.0,
+        &path,
+    )?;
     let now = ZvmClock::read(&core.zvm).await?.at();
     let plan = describe(&found, &chosen, &path, &target, now);
     Ok(Planned {
@@ -74,20 +73,27 @@ fn describe(
     let checkpoint_time = as_shown(chosen.checkpoint.time);
     let path = path.to_string();
     let (tag, destination) = (chosen.tag(), target.shown());
+    let named = |text: &str| text::named(text, SHOWN_MAX_LEN);
     let summary = format!(
         "Recover from the Zerto journal:\n\
-         \u{20} VM           {vm} ({identifier})\n\
-         \u{20} VPG          {vpg}\n\
+         \u{20} VM           {} ({})\n\
+         \u{20} VPG          {}\n\
          \u{20} checkpoint   {checkpoint} of {checkpoint_time}, {age}\n\
          \u{20} tag          {tag}\n\
-         \u{20} path         {path}\n\
-         \u{20} to           {destination}\n\
+         \u{20} path         {}\n\
+         \u{20} to           {}\n\
          The checkpoint is mounted beside the VM, the path is downloaded to this host, and the checkpoint is unmounted. \
          The VM itself is not changed. Whether the path is in the checkpoint, and how large it is, is known only once it is \
          mounted.",
-        identifier = protection.vm_identifier,
+        named(&vm),
+        named(&protection.vm_identifier),
+        named(&vpg),
+        named(&path),
+        named(&destination),
         age = age(now, chosen.checkpoint.time),
-        tag = tag.as_deref().unwrap_or("none"),
+        tag = tag
+            .as_deref()
+            .map_or_else(|| "none".to_owned(), |tag| text::quoted(tag, SHOWN_MAX_LEN)),
     );
     RecoveryPlan {
         summary,

@@ -16,6 +16,8 @@ use zvm_client::{FlrSessionId, PathItem, PathKind, Zvm};
 /// Items of one folder that are looked through.
 const FOLDER_MAX_ITEMS: usize = 200_000;
 const CANDIDATES_MAX: usize = 20;
+/// Each is asked for; a VM has 60 disks at most, and few partitions on each.
+const PARTITIONS_MAX: usize = 500;
 const SHOWN_MAX_LEN: usize = 1_000;
 
 /// What lists folders: a mounted session, or a tree in a test.
@@ -95,8 +97,18 @@ async fn partitions(folders: &impl Folders) -> Result<Vec<PathItem>, Error> {
             all.push(item.clone());
         }
     }
+    all.retain(|partition| partition.browsable);
+    if all.len() > PARTITIONS_MAX {
+        return Err(Error::new(
+            ErrorCode::ZvmError,
+            format!(
+                "the ZVM lists {} partitions of the VM, which can't be",
+                all.len()
+            ),
+        ));
+    }
     let (mut readable, mut failure) = (Vec::new(), None);
-    for partition in all.into_iter().filter(|partition| partition.browsable) {
+    for partition in all {
         match folders.items(&partition.path).await {
             Ok(_) => readable.push(partition),
             Err(error) if error.code == ErrorCode::ZvmError => failure = Some(error),
@@ -168,7 +180,7 @@ impl<F: Folders> Search<'_, F> {
         if let Some(item) = self.at_most_one(assumed)? {
             let note = format!(
                 "No partition shows {}; the path was found below it, on the only partition that can be mounted there.",
-                text::display(&mount_points.concat(), SHOWN_MAX_LEN)
+                text::named(&mount_points.concat(), SHOWN_MAX_LEN)
             );
             return Ok(Resolved {
                 item,
@@ -205,7 +217,7 @@ impl<F: Folders> Search<'_, F> {
 
     fn at_most_one(&self, mut hits: Vec<PathItem>) -> Result<Option<PathItem>, Error> {
         if hits.len() > 1 {
-            let message = format!("{} is on the disks {} times", self.path, hits.len());
+            let message = format!("{} is on the disks {} times", self.path.told(), hits.len());
             return Err(Error::new(ErrorCode::PathAmbiguous, message).with_candidates(shown(&hits)));
         }
         Ok(hits.pop())
@@ -223,16 +235,25 @@ impl<F: Folders> Search<'_, F> {
     }
 
     fn not_found(&self, link: Option<PathItem>) -> Error {
-        let names = shown(&self.partitions).join(", ");
+        let names: Vec<_> = self
+            .partitions
+            .iter()
+            .take(CANDIDATES_MAX)
+            .map(|partition| text::named(&partition.path, SHOWN_MAX_LEN))
+            .collect();
+        let names = names.join(", ");
         let error = Error::new(
             ErrorCode::PathNotFound,
-            format!("{} is not on the VM's partitions ({names})", self.path),
+            format!(
+                "{} is not on the VM's partitions ({names})",
+                self.path.told()
+            ),
         );
         match link {
             None => error,
             Some(link) => error.with_next(format!(
                 "{} is a link, and links are not followed: give the path that it leads to.",
-                text::display(&link.path, SHOWN_MAX_LEN)
+                text::named(&link.path, SHOWN_MAX_LEN)
             )),
         }
     }

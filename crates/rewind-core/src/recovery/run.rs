@@ -1,6 +1,6 @@
 //! The steps of a recovery, once a human has confirmed.
 use super::{
-    RecoverRequest, Recovery, StillOpen, Timing,
+    RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
     contents::Contents,
     destination::Place,
     download::{Downloading, Recovered},
@@ -27,6 +27,7 @@ use zvm_client::{FlrSessionId, PathItem, PathKind};
 
 /// A caller that cancelled is not kept waiting for the ZVM.
 const CLOSE_AFTER_CANCEL: Duration = Duration::from_secs(15);
+const SHOWN_MAX_LEN: usize = 500;
 
 pub(crate) async fn recover(
     core: &Arc<Core>,
@@ -52,7 +53,7 @@ pub(crate) async fn recover(
     let busy = || {
         format!(
             "making sure that no other session is open on {}",
-            planned.plan.vm
+            text::named(&planned.plan.vm, SHOWN_MAX_LEN)
         )
     };
     watch
@@ -92,16 +93,24 @@ pub(crate) async fn recover(
         checkpoint: planned.plan.checkpoint,
         checkpoint_time: planned.plan.checkpoint_time,
         tag: planned.plan.tag,
-        guest_path: text::display(&item.path, 4096),
+        guest_path: text::exact(&item.path, 4096),
         is_folder: item.kind == PathKind::Folder,
         local_path: recovered.local.to_string_lossy().into_owned(),
         bytes: recovered.files.iter().map(|file| file.bytes).sum(),
-        files: recovered.files,
+        files: recovered.files.into_iter().map(shown).collect(),
         skipped: recovered.skipped,
         notes: recovered.notes,
         still_open: closed.err().map(|why| still_open(&session, why)),
         timing,
     })
+}
+
+/// A file's path is the ZVM's text: bounded, and with what can't be seen in it as an escape.
+fn shown(file: RecoveredFile) -> RecoveredFile {
+    RecoveredFile {
+        path: text::exact(&file.path, SHOWN_MAX_LEN),
+        ..file
+    }
 }
 
 /// What went wrong says to what.
@@ -114,13 +123,21 @@ fn about(mut error: Error, plan: &RecoveryPlan) -> Error {
                 checkpoint,
                 ..
             } = plan;
+            let (vm, vpg) = (
+                text::named(vm, SHOWN_MAX_LEN),
+                text::named(vpg, SHOWN_MAX_LEN),
+            );
             error.message = format!(
                 "{vm}, checkpoint {checkpoint} of VPG {vpg}: {}",
                 error.message
             );
         }
         ErrorCode::DownloadIncomplete => {
-            error.message = format!("{}: {}", plan.path, error.message)
+            error.message = format!(
+                "{}: {}",
+                text::named(&plan.path, SHOWN_MAX_LEN),
+                error.message
+            )
         }
         _ => {}
     }
@@ -161,7 +178,12 @@ async fn with_session(
 
     let began = Instant::now();
     let folders = Mounted::new(&core.zvm, session);
-    let resolving = || format!("looking for {}", planned.plan.path);
+    let resolving = || {
+        format!(
+            "looking for {}",
+            text::named(&planned.plan.path, SHOWN_MAX_LEN)
+        )
+    };
     let Resolved { item, note } = watch
         .during(resolving, resolve(&folders, &planned.path))
         .await?;
@@ -177,13 +199,13 @@ async fn with_session(
     if !item.downloadable {
         let reason = item.reason.as_deref().map_or_else(
             || "no reason given".to_owned(),
-            |why| text::display(why, 300),
+            |why| text::quoted(why, 300),
         );
         return Err(Error::new(
             ErrorCode::NotDownloadable,
             format!(
                 "{} can't be downloaded: {reason}",
-                text::display(&item.path, 1_000)
+                text::named(&item.path, 1_000)
             ),
         ));
     }
@@ -206,7 +228,7 @@ async fn with_session(
 
 fn downloading(item: &PathItem, bytes: u64) -> Doing {
     Doing {
-        message: format!("downloading {}", text::display(name_of(item), 100)),
+        message: format!("downloading {}", text::named(name_of(item), 100)),
         transfer: Some(Transfer {
             bytes,
             total: item.size.filter(|_| item.kind != PathKind::Folder),

@@ -143,7 +143,7 @@ pub(super) async fn mounted(core: &Core, id: &FlrSessionId) -> Result<(), Error>
                 match session.status {
                     FlrStatus::Ready => return Ok(()),
                     FlrStatus::Failed | FlrStatus::Unmounting => {
-                        let state = text::display(&session.status_text, 100);
+                        let state = text::named(&session.status_text, 100);
                         return Err(failed(
                             with_reason(core, id, &format!("its state is {state}")).await,
                         ));
@@ -359,7 +359,7 @@ pub(super) async fn unmount_until_gone(core: &Core, id: &FlrSessionId) -> Result
                 let state = session.status_text.to_ascii_lowercase();
                 if state.contains("unmount") {
                     refusals += 1;
-                    let state = text::display(&session.status_text, 100);
+                    let state = text::named(&session.status_text, 100);
                     why = with_reason(core, id, &format!("its state is {state}")).await;
                 }
             }
@@ -396,7 +396,7 @@ fn keep_reason(why: &mut String, error: zvm_client::Error) {
 async fn with_reason(core: &Core, id: &FlrSessionId, seen: &str) -> String {
     let zvm = core.zvm.by((Instant::now() + REASON_TIMEOUT).into_std());
     match zvm.flr_failure(id).await {
-        Ok(Some(reason)) => format!("{} ({seen})", text::display(&reason, 500)),
+        Ok(Some(reason)) => format!("{} ({seen})", text::quoted(&reason, 500)),
         Ok(None) => format!("{seen}; the ZVM gave no reason"),
         Err(error) => {
             tracing::debug!(%error, session = %id, "the reason can't be asked for");
@@ -438,8 +438,8 @@ pub(super) fn busy_with(session: &FlrSession, and: &str) -> Error {
         ErrorCode::FlrBusy,
         format!(
             "session {} has {checkpoint} of this VM open{since} ({}), {and}",
-            text::display(&session.id.0, 100),
-            text::display(&session.status_text, 100),
+            text::named(&session.id.0, 100),
+            text::named(&session.status_text, 100),
         ),
     )
 }

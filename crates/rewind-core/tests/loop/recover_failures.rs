@@ -169,7 +169,7 @@ async fn a_mount_that_fails_is_told_and_cleaned_up() {
     for (mount, said) in [
         (
             Mount::Fails,
-            "The disks could not be mounted. (its state is MountFailed)",
+            "\"The disks could not be mounted.\" (its state is MountFailed)",
         ),
         (Mount::Hangs, "not mounted after"),
     ] {
@@ -369,7 +369,7 @@ async fn an_unmount_that_fails_is_told_with_its_reason_and_done_later() {
         (Unmount::Refused, "the ZVM answered 400: "),
         (
             Unmount::Fails,
-            "The disks could not be unmounted. (its state is UnmountFailed)",
+            "\"The disks could not be unmounted.\" (its state is UnmountFailed)",
         ),
         (Unmount::Hangs, "still unmounting it after 2 s"),
     ] {

@@ -95,11 +95,14 @@ fn show(recovery: &Recovery) -> String {
         0 => String::new(),
         more => format!("… and {more} more files\n"),
     };
-    let left_out = recovery
-        .skipped
-        .iter()
-        .map(|skipped| format!("left out: {skipped}"));
+    let left_out = recovery.skipped.iter().take(FILES_SHOWN);
+    let more_left_out = match recovery.skipped.len().saturating_sub(FILES_SHOWN) {
+        0 => None,
+        more => Some(format!("… and {more} more left out")),
+    };
     let notes: String = left_out
+        .map(|skipped| format!("left out: {skipped}"))
+        .chain(more_left_out)
         .chain(recovery.notes.iter().cloned())
         .map(|note| format!("{}\n", output::lines(&note)))
         .collect();

@@ -28,7 +28,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.description.as_str() {
             "" => f.write_str(&self.error),
-            description => f.write_str(description),
+            description => f.write_str(&decode::quoted(description)),
         }
     }
 }

@@ -12,7 +12,7 @@ const LIFE: u64 = 60;
 
 /// An access token, and how to get the next one.
 #[derive(Clone, Debug)]
-pub(crate) struct Token {
+pub struct Token {
     access: SecretString,
     fresh_until: Instant,
     refresh: Option<Refresh>,
@@ -54,7 +54,7 @@ impl Token {
 /// `SuccessTokenResult` of the OpenAPI file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct TokenWire {
+pub(crate) struct TokenWire {
     access_token: Scalar,
     expires_in: Scalar,
     refresh_token: Scalar,
@@ -63,7 +63,7 @@ pub(super) struct TokenWire {
 
 impl TokenWire {
     /// `asked`: when the request was sent, from which its life is counted.
-    pub(super) fn read(self, asked: Instant) -> Result<Token, String> {
+    pub(crate) fn read(self, asked: Instant) -> Result<Token, String> {
         let access = self
             .access_token
             .text()

@@ -5,10 +5,9 @@ use serde_json::json;
 use url::Url;
 
 use crate::{
-    Checkpoint, Error, JournalStats, PointInTime, Window, Zvm,
+    Checkpoint, Error, JournalStats, PointInTime, Window, Zvm, bodies,
     client::{Call, LIST, OBJECT},
     decode,
-    model::{CheckpointWire, PointInTimeWire, StatsWire},
 };
 
 impl Zvm {
@@ -31,7 +30,7 @@ impl Zvm {
         let url = self.url(&what, "v1/vpgs/{}/checkpoints", &[vpg_identifier])?;
         let call = Call::post(&what, url, json!({ "checkpointName": name }));
         let body = self.call(&call).await?;
-        decode::identifier(&body).map_err(|why| call.unreadable(why))
+        bodies::identifier(&body).map_err(|why| call.unreadable(why))
     }
 
     /// The checkpoints of a window, sorted by id, ascending: `GET /v1/vpgs/{id}/checkpoints`. There is no paging: a journal
@@ -52,10 +51,7 @@ impl Zvm {
         add_window(&mut url, window);
         let call = Call::get(&what, url, LIST);
         let body = self.call(&call).await?;
-        let mut checkpoints =
-            decode::rows(&body, CheckpointWire::read).map_err(|why| call.unreadable(why))?;
-        checkpoints.sort_by_key(|checkpoint| checkpoint.id);
-        Ok(checkpoints)
+        bodies::checkpoints(&body).map_err(|why| call.unreadable(why))
     }
 
     /// The two ends of the journal: `GET /v1/vpgs/{id}/checkpoints/stats`.
@@ -73,9 +69,7 @@ impl Zvm {
             OBJECT,
         );
         let body = self.call(&call).await?;
-        decode::object(&body)
-            .and_then(StatsWire::read)
-            .map_err(|why| call.unreadable(why))
+        bodies::journal_stats(&body).map_err(|why| call.unreadable(why))
     }
 
     /// The points in time of a VM in a VPG, and whether FLR can mount them, sorted by id, ascending:
@@ -100,11 +94,7 @@ impl Zvm {
         add_window(&mut url, window);
         let call = Call::get(&what, url, LIST);
         let body = self.call(&call).await?;
-        let points =
-            decode::rows(&body, PointInTimeWire::read).map_err(|why| call.unreadable(why))?;
-        let mut points: Vec<_> = points.into_iter().flatten().collect();
-        points.sort_by_key(|point| point.checkpoint.id);
-        Ok(points)
+        bodies::points_in_time(&body).map_err(|why| call.unreadable(why))
     }
 }
 

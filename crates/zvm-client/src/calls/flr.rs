@@ -6,10 +6,9 @@ use serde_json::json;
 
 use self::paging::{PAGE, Pages};
 use crate::{
-    CheckpointId, Error, FlrSession, FlrSessionId, PathItem, Zvm,
+    CheckpointId, Error, FlrSession, FlrSessionId, PathItem, Zvm, bodies,
     client::{Call, LIST, OBJECT},
     decode,
-    model::{BrowseWire, FlrSessionWire},
 };
 
 impl Zvm {
@@ -35,7 +34,7 @@ impl Zvm {
         }});
         let call = Call::post(&what, self.url(&what, "v1/flrs", &[])?, body);
         let body = self.call(&call).await?;
-        match decode::identifier(&body) {
+        match bodies::identifier(&body) {
             Ok(id) if !id.is_empty() => Ok(FlrSessionId(id)),
             Ok(_) => Err(call.unreadable("it names no FLR session".into())),
             Err(why) => Err(call.unreadable(why)),
@@ -56,8 +55,7 @@ impl Zvm {
             .append_pair("vmIdentifier", vm_identifier);
         let call = Call::get(&what, url, LIST);
         let body = self.call(&call).await?;
-        let mut sessions = decode::rows(&body, |wire: FlrSessionWire| wire.read(None))
-            .map_err(|why| call.unreadable(why))?;
+        let mut sessions = bodies::flr_sessions(&body).map_err(|why| call.unreadable(why))?;
         sessions.retain(|session| {
             session
                 .vm_identifier
@@ -78,15 +76,7 @@ impl Zvm {
             Err(Error::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        let sessions = decode::one_or_many(&body, |wire: FlrSessionWire| wire.read(Some(id)))
-            .map_err(|why| call.unreadable(why))?;
-        if sessions.is_empty() {
-            return Ok(None);
-        }
-        let session = sessions.into_iter().find(|session| session.id.same_as(id));
-        session
-            .map(Some)
-            .ok_or_else(|| call.unreadable("it is about another FLR session".into()))
+        bodies::flr_session(&body, id).map_err(|why| call.unreadable(why))
     }
 
     /// All items of one folder (`""`: the partitions): `POST /v1/flrs/{id}/browse`, page by page. Each comes once, whether the
@@ -110,9 +100,7 @@ impl Zvm {
             let body = json!({ "path": path, "pageNumber": number, "pageSize": PAGE });
             let call = Call::ask(&what, url.clone(), body, LIST);
             let page = match self.call(&call).await {
-                Ok(body) => decode::object(&body)
-                    .and_then(|wire: BrowseWire| wire.read(path))
-                    .map_err(|why| call.unreadable(why))?,
+                Ok(body) => bodies::path_items(&body, path).map_err(|why| call.unreadable(why))?,
                 Err(error) => {
                     pages.failed(error)?;
                     continue;

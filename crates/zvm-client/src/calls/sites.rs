@@ -3,10 +3,9 @@
 use jiff::Timestamp;
 
 use crate::{
-    Error, Site, UnprotectedVm, Zvm,
+    Error, Site, UnprotectedVm, Zvm, bodies,
     client::{Call, LIST, OBJECT},
     decode,
-    model::{SiteWire, UnprotectedVmWire, VirtualizationSiteWire},
 };
 
 impl Zvm {
@@ -22,13 +21,7 @@ impl Zvm {
             OBJECT,
         );
         let body = self.call(&call).await?;
-        let text = decode::string(&body).map_err(|why| call.unreadable(why))?;
-        decode::timestamp(&text).ok_or_else(|| {
-            call.unreadable(format!(
-                "a time was expected, \"{}\" came",
-                decode::line(&text)
-            ))
-        })
+        bodies::time(&body).map_err(|why| call.unreadable(why))
     }
 
     /// The site of this ZVM: `GET /v1/localsite`.
@@ -39,9 +32,7 @@ impl Zvm {
         let what = "read the site of the ZVM";
         let call = Call::get(what, self.url(what, "v1/localsite", &[])?, OBJECT);
         let body = self.call(&call).await?;
-        decode::object(&body)
-            .and_then(SiteWire::read)
-            .map_err(|why| call.unreadable(why))
+        bodies::site(&body).map_err(|why| call.unreadable(why))
     }
 
     /// VMs that could be protected and are not, of every virtualization site that the ZVM lists:
@@ -53,8 +44,7 @@ impl Zvm {
         let what = "list the virtualization sites";
         let call = Call::get(what, self.url(what, "v1/virtualizationsites", &[])?, LIST);
         let body = self.call(&call).await?;
-        let sites = decode::rows(&body, VirtualizationSiteWire::read)
-            .map_err(|why| call.unreadable(why))?;
+        let sites = bodies::virtualization_sites(&body).map_err(|why| call.unreadable(why))?;
 
         let mut vms = Vec::new();
         for site in sites {
@@ -65,9 +55,7 @@ impl Zvm {
                 LIST,
             );
             let body = self.call(&call).await?;
-            vms.extend(
-                decode::rows(&body, UnprotectedVmWire::read).map_err(|why| call.unreadable(why))?,
-            );
+            vms.extend(bodies::unprotected_vms(&body).map_err(|why| call.unreadable(why))?);
         }
         Ok(vms)
     }

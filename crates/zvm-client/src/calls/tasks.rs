@@ -1,10 +1,9 @@
 //! Tasks.
 
 use crate::{
-    Error, FlrSessionId, Task, TaskState, Zvm,
+    Error, FlrSessionId, Task, TaskState, Zvm, bodies,
     client::{Call, LIST, OBJECT},
     decode,
-    model::TaskWire,
 };
 
 impl Zvm {
@@ -22,9 +21,7 @@ impl Zvm {
             Err(Error::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        let tasks = decode::one_or_many(&body, |wire: TaskWire| Ok(wire.read(id)))
-            .map_err(|why| call.unreadable(why))?;
-        Ok(tasks.into_iter().next())
+        bodies::task(&body, id).map_err(|why| call.unreadable(why))
     }
 
     /// Why the last task of an FLR session that failed did so (`FlrJournalMount`, `FlrJournalUnmount`), in the ZVM's words:
@@ -42,8 +39,7 @@ impl Zvm {
         url.query_pairs_mut().append_pair("status", "4");
         let call = Call::get(&what, url, LIST);
         let body = self.call(&call).await?;
-        let tasks = decode::rows(&body, |wire: TaskWire| Ok(wire.read("")))
-            .map_err(|why| call.unreadable(why))?;
+        let tasks = bodies::tasks(&body).map_err(|why| call.unreadable(why))?;
         Ok(tasks
             .into_iter()
             .filter(|task| {

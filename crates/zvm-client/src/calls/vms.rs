@@ -1,10 +1,9 @@
 //! Protected VMs.
 
 use crate::{
-    Error, VmFilter, VmRow, Zvm,
+    Error, VmFilter, VmRow, Zvm, bodies,
     client::{Call, LIST},
     decode,
-    model::VmWire,
 };
 
 impl Zvm {
@@ -30,6 +29,6 @@ impl Zvm {
         }
         let call = Call::get(&what, url, LIST);
         let body = self.call(&call).await?;
-        decode::rows(&body, VmWire::read).map_err(|why| call.unreadable(why))
+        bodies::vms(&body).map_err(|why| call.unreadable(why))
     }
 }

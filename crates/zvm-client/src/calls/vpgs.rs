@@ -3,10 +3,9 @@
 use tokio::sync::OnceCell;
 
 use crate::{
-    Error, Vpg, Zvm,
+    Error, Vpg, Zvm, bodies,
     client::{Call, LIST, OBJECT},
-    decode::{self, Scalar},
-    model::VpgWire,
+    decode,
 };
 
 impl Zvm {
@@ -22,9 +21,7 @@ impl Zvm {
             OBJECT,
         );
         let body = self.call(&call).await?;
-        decode::object(&body)
-            .and_then(VpgWire::read)
-            .map_err(|why| call.unreadable(why))
+        bodies::vpg(&body).map_err(|why| call.unreadable(why))
     }
 
     /// `GET /v1/vpgs`
@@ -35,7 +32,7 @@ impl Zvm {
         let what = "list the VPGs";
         let call = Call::get(what, self.url(what, "v1/vpgs", &[])?, LIST);
         let body = self.call(&call).await?;
-        decode::rows(&body, VpgWire::read).map_err(|why| call.unreadable(why))
+        bodies::vpgs(&body).map_err(|why| call.unreadable(why))
     }
 
     /// Names of statuses by number: `GET /v1/vpgs/statuses`. Asked once; clones share the answer.
@@ -74,14 +71,7 @@ impl Zvm {
             .get_or_try_init(|| async {
                 let call = Call::get(what, self.url(what, path, &[])?, OBJECT);
                 let body = self.call(&call).await?;
-                let names: Vec<Scalar> = decode::json(&body).map_err(|why| call.unreadable(why))?;
-                // A name that can't be read keeps its place: the place is the number.
-                Ok::<_, Error>(
-                    names
-                        .into_iter()
-                        .map(|name| name.text().unwrap_or_default())
-                        .collect(),
-                )
+                bodies::names(&body).map_err(|why| call.unreadable(why))
             })
             .await?;
         Ok(names.clone())

@@ -4,7 +4,10 @@ use std::{fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+    de::{
+        DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+        value::MapAccessDeserializer,
+    },
 };
 
 /// A member whose type can't be relied on; an object or an array counts as nothing.
@@ -119,9 +122,77 @@ impl<'de> Deserialize<'de> for Scalar {
 #[derive(Clone, Debug)]
 pub(crate) struct Maybe<T>(pub(crate) Option<T>);
 
-/// The elements of an array that could be read; none where something else came.
+/// The first elements of an array within a row; none where something else came.
 #[derive(Clone, Debug)]
 pub(crate) struct Many<T>(pub(crate) Vec<T>);
+
+/// Of an array within a row: no VM has as many addresses, no task as many sessions.
+const MANY_MAX: usize = 1_000;
+
+/// All elements of an array: the rows of a list.
+#[derive(Debug)]
+pub(crate) struct Rows<T>(pub(crate) Vec<T>);
+
+/// More are an error: an empty object takes two bytes, and hundreds once it is read.
+const ROWS_MAX: usize = 200_000;
+
+/// Hands each element of an array on, until one is not taken.
+pub(crate) struct Each<T, F> {
+    take: F,
+    of: PhantomData<T>,
+}
+
+impl<T, F: FnMut(T) -> bool> Each<T, F> {
+    /// `take` says whether it goes on.
+    pub(crate) fn new(take: F) -> Self {
+        Self {
+            take,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T) -> bool> DeserializeSeed<'de> for Each<T, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T) -> bool> Visitor<'de> for Each<T, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        let mut rows = 0;
+        while let Some(row) = seq.next_element()? {
+            rows += 1;
+            if rows > ROWS_MAX {
+                return Err(A::Error::custom(format_args!("more than {ROWS_MAX} rows")));
+            }
+            if !(self.take)(row) {
+                return Err(A::Error::custom("a row that can't be used"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut rows = Vec::new();
+        Each::new(|row| {
+            rows.push(row);
+            true
+        })
+        .deserialize(deserializer)?;
+        Ok(Self(rows))
+    }
+}
 
 impl<T> Default for Maybe<T> {
     fn default() -> Self {
@@ -195,11 +266,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
             }
             nothing!(Many(Vec::new()));
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
-                while let Some(one) = seq.next_element()? {
-                    all.push(one);
+                let mut first = Vec::new();
+                while first.len() < MANY_MAX {
+                    match seq.next_element()? {
+                        Some(one) => first.push(one),
+                        None => return Ok(Many(first)),
+                    }
                 }
-                Ok(Many(all))
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Many(first))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 IgnoredAny.visit_map(map)?;
@@ -240,6 +315,26 @@ mod tests {
         assert_eq!(scalar("\"True\"").flag(), Some(true));
         assert_eq!(scalar("false").flag(), Some(false));
         assert_eq!(scalar("1").flag(), None);
+    }
+
+    #[test]
+    fn lists_are_bounded_however_small_their_rows_are() {
+        let nulls = |count: usize| format!("[{}null]", "null,".repeat(count - 1));
+        let rows = |count| serde_json::from_str::<Rows<Scalar>>(&nulls(count));
+        assert_eq!(rows(ROWS_MAX).unwrap().0.len(), ROWS_MAX);
+        let error = rows(ROWS_MAX + 1).unwrap_err().to_string();
+        assert!(error.starts_with("more than 200000 rows"), "{error}");
+        let many: Many<Scalar> = serde_json::from_str(&nulls(MANY_MAX * 5)).unwrap();
+        assert_eq!(many.0.len(), MANY_MAX);
+        let mut taken = 0;
+        let each = Each::new(|_: Scalar| {
+            taken += 1;
+            taken < 3
+        });
+        let whole = nulls(1_000);
+        let mut json = serde_json::Deserializer::from_str(&whole);
+        assert!(each.deserialize(&mut json).is_err());
+        assert_eq!(taken, 3);
     }
 
     #[test]

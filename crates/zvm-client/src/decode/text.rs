@@ -4,6 +4,21 @@ use serde_json::{Map, Value};
 
 /// Characters of a ZVM's text in a message.
 const MAX: usize = 300;
+/// Stands where a ZVM said nothing.
+const NO_REASON: &str = "it gave no reason";
+
+/// A ZVM's words within a sentence of ours: one line, in quotation marks that nothing within them can close.
+pub(crate) fn quoted(words: &str) -> String {
+    format!("\"{}\"", line(words).replace('"', "'"))
+}
+
+/// What an answer that is no success says, as it stands within a sentence.
+pub(crate) fn said_by(body: &[u8]) -> String {
+    match reason(body).as_str() {
+        NO_REASON => NO_REASON.to_owned(),
+        words => quoted(words),
+    }
+}
 
 /// One readable line: control characters and runs of white space become one space, invisible and direction-changing
 /// characters go, and more than 300 characters are cut.
@@ -50,7 +65,7 @@ pub(crate) fn reason(body: &[u8]) -> String {
         _ => String::from_utf8_lossy(body).into_owned(),
     };
     match line(&text) {
-        text if text.is_empty() => "it gave no reason".into(),
+        text if text.is_empty() => NO_REASON.into(),
         text => text,
     }
 }
@@ -187,6 +202,16 @@ mod tests {
         ] {
             assert_eq!(reason(body.as_bytes()), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn words_of_a_zvm_are_marked_and_can_not_end_the_marks() {
+        let said = |body: &str| said_by(body.as_bytes());
+        assert_eq!(
+            said(r#"{"Message":"no\"; the tag is listed. \"go on"}"#),
+            "\"no'; the tag is listed. 'go on\""
+        );
+        assert_eq!(said(""), NO_REASON);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::CheckpointId;
-use crate::decode::{Maybe, Scalar};
+use crate::decode::{self, Maybe, Rows, Scalar};
 
 /// `GET /v1/flrs`.
 #[derive(Clone, Debug)]
@@ -47,9 +47,10 @@ impl FlrSessionId {
     }
 }
 
+/// On one bounded, readable line.
 impl fmt::Display for FlrSessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        decode::line(&self.0).fmt(f)
     }
 }
 
@@ -169,7 +170,7 @@ pub(crate) struct BrowseWire {
     #[serde(alias = "mainPathItem")]
     main_path_item: Maybe<PathItemWire>,
     #[serde(alias = "pathItems")]
-    path_items: Option<Vec<Maybe<PathItemWire>>>,
+    path_items: Option<Rows<Maybe<PathItemWire>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -202,7 +203,7 @@ impl BrowseWire {
     /// The items of one page of `parent`. Those without a path are left out: nothing can be asked about them.
     pub(crate) fn read(self, parent: &str) -> Result<Vec<PathItem>, String> {
         let items = match (self.path_items, self.main_path_item.0) {
-            (Some(items), _) => items,
+            (Some(Rows(items)), _) => items,
             (None, Some(_)) => Vec::new(),
             (None, None) => return Err("the listing has no PathItems".into()),
         };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::decode;
+use crate::{bodies, decode};
 
 /// Names that decoders look for, so that values land where they hurt.
 const NAMES: &[&str] = &[
@@ -87,25 +87,30 @@ fn value() -> impl Strategy<Value = Value> {
 
 /// Through every decoder.
 fn decode_all(body: &[u8]) {
-    let _ = decode::string(body).map(|text| decode::timestamp(&text));
-    let _ = decode::rows(body, VmWire::read);
-    let _ = decode::rows(body, VpgWire::read);
-    let _ = decode::object(body).and_then(VpgWire::read);
-    let _ = decode::rows(body, CheckpointWire::read);
-    let _ = decode::object(body).and_then(StatsWire::read);
-    let _ = decode::rows(body, PointInTimeWire::read);
-    let _ = decode::one_or_many(body, |wire: TaskWire| Ok(wire.read("asked")));
-    let _ = decode::one_or_many(body, |wire: FlrSessionWire| {
-        wire.read(Some(&FlrSessionId("asked".into())))
-    });
-    let _ = decode::rows(body, |wire: FlrSessionWire| wire.read(None));
+    let asked = FlrSessionId("asked".into());
+    let base = url::Url::parse("https://zvm.example.com/").unwrap();
+    let _ = bodies::token(body, std::time::Instant::now());
+    let _ = bodies::time(body);
+    let _ = bodies::site(body);
+    let _ = bodies::virtualization_sites(body);
+    let _ = bodies::unprotected_vms(body);
+    let _ = bodies::vms(body);
+    let _ = bodies::vpg(body);
+    let _ = bodies::vpgs(body);
+    let _ = bodies::names(body);
+    let _ = bodies::identifier(body);
+    let _ = bodies::checkpoints(body);
+    let _ = bodies::journal_stats(body);
+    let _ = bodies::points_in_time(body);
+    let _ = bodies::task(body, "asked");
+    let _ = bodies::tasks(body);
+    let _ = bodies::flr_sessions(body);
+    let _ = bodies::flr_session(body, &asked);
     for parent in ["", "partition#0 Ext4/etc"] {
-        let _ = decode::object(body).and_then(|wire: BrowseWire| wire.read(parent));
+        let _ = bodies::path_items(body, parent);
     }
-    let _ = decode::object(body).and_then(SiteWire::read);
-    let _ = decode::rows(body, VirtualizationSiteWire::read);
-    let _ = decode::rows(body, UnprotectedVmWire::read);
-    let said = decode::reason(body);
+    let _ = bodies::download_url(&base, body);
+    let said = bodies::reason(body);
     assert!(said.chars().count() <= 301 && !said.is_empty());
     assert!(!said.chars().any(char::is_control), "{said:?}");
 }
@@ -147,14 +152,14 @@ proptest! {
     #[test]
     fn a_tag_is_what_was_in_the_body(tag in ".{1,300}") {
         let body = serde_json::json!([{"CheckpointIdentifier": "1", "TimeStamp": "2025-03-01T10:00:05Z", "Tag": tag}]);
-        let rows = decode::rows(body.to_string().as_bytes(), CheckpointWire::read).unwrap();
+        let rows = bodies::checkpoints(body.to_string().as_bytes()).unwrap();
         prop_assert_eq!(rows[0].tag.as_deref(), Some(tag.as_str()));
     }
 
     #[test]
     fn an_item_is_below_its_folder(parent in "[a-z#/ ]{1,20}", item in "[^/\u{0}]{1,20}") {
         let body = serde_json::json!({"PathItems": [{"Path": item}]}).to_string();
-        let items = decode::object(body.as_bytes()).and_then(|wire: BrowseWire| wire.read(&parent)).unwrap();
+        let items = bodies::path_items(body.as_bytes(), &parent).unwrap();
         prop_assert!(items[0].path.ends_with(&item) || item.contains('\\'));
         prop_assert!(parent.trim_matches('/').is_empty() || items[0].path.trim_start_matches('/').starts_with(parent.trim_matches('/')));
     }

@@ -114,7 +114,7 @@ async fn a_refused_insert_and_a_failed_task_say_why() {
     else {
         panic!("{error}")
     };
-    assert_eq!(message, "The checkpoint could not be inserted.");
+    assert_eq!(message, "\"The checkpoint could not be inserted.\"");
     assert!(
         zvm.insert_checkpoint(sim.vpg_id("paused01").unwrap(), "tag")
             .await

@@ -142,6 +142,29 @@ async fn a_list_of_64_mib_is_read() {
 }
 
 #[tokio::test]
+async fn a_list_of_countless_small_rows_is_given_up_at_the_first_wrong_one() {
+    let nulls = format!("[{}null]", "null,".repeat(10 << 20));
+    let server = Server::start(move |_| ok(&nulls)).await;
+    let error = server.zvm().vms(&VmFilter::default()).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("row 1: not an object"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_list_of_more_rows_than_any_site_has_is_an_error() {
+    let row = r#"{"VmIdentifier":"g.vm-1","VpgIdentifier":"v"}"#;
+    let rows = format!("[{}{row}]", format!("{row},").repeat(200_000));
+    let server = Server::start(move |_| ok(&rows)).await;
+    let error = server.zvm().vms(&VmFilter::default()).await.unwrap_err();
+    assert!(
+        error.to_string().contains("more than 200000 rows"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn an_endless_error_is_read_as_far_as_it_is_of_use() {
     let server = Server::start(|_| {
         raw(
@@ -162,7 +185,7 @@ async fn an_endless_error_is_read_as_far_as_it_is_of_use() {
     else {
         panic!("{error}")
     };
-    assert!(message.starts_with("so sorry so sorry") && message.chars().count() <= 301);
+    assert!(message.starts_with("\"so sorry so sorry") && message.chars().count() <= 303);
 }
 
 #[tokio::test]
@@ -181,7 +204,7 @@ async fn an_error_that_breaks_off_still_has_its_status() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "insert a checkpoint into VPG vpg: the ZVM answered 400: bad na"
+        "insert a checkpoint into VPG vpg: the ZVM answered 400: \"bad na\""
     );
 }
 
@@ -192,7 +215,7 @@ async fn texts_of_the_zvm_can_not_act_on_a_terminal() {
     let error = server.zvm().vms(&VmFilter::default()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "list the VMs: the ZVM answered 400: a [2Jb c"
+        "list the VMs: the ZVM answered 400: \"a [2Jb c\""
     );
 }
 

@@ -176,7 +176,7 @@ async fn a_url_is_used_once_whatever_it_answers() {
                     message,
                     ..
                 },
-            ) => assert_eq!((*told, message.as_str()), (status, "used")),
+            ) => assert_eq!((*told, message.as_str()), (status, "\"used\"")),
             _ => panic!("{status}: {error}"),
         }
         assert_eq!(

@@ -62,7 +62,7 @@ async fn gets_are_sent_four_times_at_most() {
     let error = server.zvm().vms(&VmFilter::default()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "list the VMs: the ZVM answered 503: maintenance"
+        "list the VMs: the ZVM answered 503: \"maintenance\""
     );
     assert_eq!(server.calls().len(), 4);
 }
@@ -73,7 +73,7 @@ async fn other_answers_are_final() {
         let server = Server::start(playing(vec![answer(status, &[], r#"{"Message":"no"}"#)])).await;
         let error = server.zvm().vms(&VmFilter::default()).await.unwrap_err();
         match (status, &error) {
-            (404, Error::NotFound { message, .. }) => assert_eq!(message, "no"),
+            (404, Error::NotFound { message, .. }) => assert_eq!(message, "\"no\""),
             (
                 _,
                 Error::Refused {
@@ -81,7 +81,7 @@ async fn other_answers_are_final() {
                     message,
                     ..
                 },
-            ) => assert_eq!((*told, message.as_str()), (status, "no")),
+            ) => assert_eq!((*told, message.as_str()), (status, "\"no\"")),
             _ => panic!("{error}"),
         }
         assert_eq!(server.calls().len(), 1, "{status}");
@@ -176,7 +176,7 @@ async fn a_change_that_the_zvm_refused_was_refused() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("insert a checkpoint into VPG vpg: the ZVM answered {status}: not now")
+            format!("insert a checkpoint into VPG vpg: the ZVM answered {status}: \"not now\"")
         );
         assert_eq!(server.calls().len(), 1);
     }

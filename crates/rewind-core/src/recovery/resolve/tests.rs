@@ -161,7 +161,9 @@ async fn a_link_in_the_way_is_named() {
     let error = find(LINUX, "/var/run/app.pid").await.unwrap_err();
     assert_eq!(error.code, ErrorCode::PathNotFound);
     assert!(
-        error.next.contains("partition#0 Ext4/var/run is a link"),
+        error
+            .next
+            .contains("\"partition#0 Ext4/var/run\" is a link"),
         "{}",
         error.next
     );
