@@ -224,6 +224,7 @@ impl Config {
         if config.holds_secret {
             private(&file, &metadata)?;
         }
+        unchanged_by_others(&file, &metadata)?;
         config.credentials = config.credentials.with_file_read()?;
         let known = match config.credentials.secret() {
             Secret::Known(secret) => Some(secret),
@@ -335,6 +336,25 @@ fn private(file: &Path, metadata: &fs::Metadata) -> Result<(), ConfigError> {
 #[cfg(not(unix))]
 fn private(_: &Path, _: &fs::Metadata) -> Result<(), ConfigError> {
     // A user's own folders are private there by inheritance.
+    Ok(())
+}
+
+/// Refuses a file that other users of this host may change: it names the ZVM that the password goes to, and a command that is run.
+#[cfg(unix)]
+fn unchanged_by_others(file: &Path, metadata: &fs::Metadata) -> Result<(), ConfigError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(ConfigError::WritableByOthers {
+        file: file.to_owned(),
+        mode,
+    })
+}
+
+#[cfg(not(unix))]
+fn unchanged_by_others(_: &Path, _: &fs::Metadata) -> Result<(), ConfigError> {
     Ok(())
 }
 

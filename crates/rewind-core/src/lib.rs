@@ -9,6 +9,7 @@ pub mod enforce;
 mod hint;
 pub mod lock;
 mod marker;
+pub mod private;
 pub mod state;
 pub mod stop;
 pub mod tag;
@@ -30,6 +31,7 @@ pub use error::{Done, Error, ErrorCode};
 pub use guard::{GuardDecision, GuardRequest, Pin, Receipt, ToolCall};
 pub use protection::{ProtectingVpg, Protection, VmCandidate};
 pub use recovery::{
-    Destination, Patience, RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
+    Destination, GuestPath, Patience, RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
+    unpack,
 };
 pub use rewind::{RecoveryPlan, Rewind};

@@ -9,7 +9,7 @@
 //! again, the less often the further back in the queue.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     marker::{self, Marker},
+    private::{self, ForeignFile},
     state::{FolderError, folder},
 };
 
@@ -54,7 +55,10 @@ pub enum LockError {
     /// The state folder is not safe to use.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The lock file cannot be opened or locked.
+    /// A lock file, or one of the queue, is not this user's own.
+    #[error(transparent)]
+    File(#[from] ForeignFile),
+    /// The lock file cannot be locked.
     #[error("{}: cannot be locked: {source}: check the disk, and that its file system can lock files", file.display())]
     Io {
         /// The file.
@@ -127,10 +131,7 @@ impl Waiting {
         let dir = folder::prepare(dir)?;
         let lock = dir.join(format!("{name}.lock"));
         let queue = format!("{name}.wait-");
-        let marker = Marker::create(&dir, &queue).map_err(|source| LockError::Io {
-            file: lock.clone(),
-            source,
-        })?;
+        let marker = Marker::create(&dir, &queue)?;
         Ok(Self {
             dir,
             lock,
@@ -145,11 +146,11 @@ impl Waiting {
             file: self.lock.clone(),
             source,
         };
-        let before = self.before().map_err(failed)?;
+        let before = self.before()?;
         if before > 0 {
             return Ok((self, Turn::Behind(before + 1)));
         }
-        let file = marker::open_or_create(&self.lock).map_err(failed)?;
+        let file = private::open(&self.lock, OpenOptions::new().create(true))?;
         match file.try_lock() {
             Ok(()) => Ok((self, Turn::Ours(VpgLock { file }))),
             Err(TryLockError::WouldBlock) => Ok((self, Turn::Behind(1))),
@@ -158,14 +159,18 @@ impl Waiting {
     }
 
     /// How many stand before us. Only the first of them is asked whether it lives: it is the one that everybody waits for.
-    fn before(&self) -> io::Result<usize> {
-        let mut before = marker::list(&self.dir, &self.queue)?;
+    fn before(&self) -> Result<usize, LockError> {
+        let mut before = marker::list(&self.dir, &self.queue).map_err(|source| LockError::Io {
+            file: self.lock.clone(),
+            source,
+        })?;
         before.retain(|name| name.as_str() < self.marker.name());
-        let dead = before
-            .iter()
-            .take_while(|name| !marker::lives(&self.dir, name))
-            .count();
-        Ok(before.len() - dead)
+        for (dead, name) in before.iter().enumerate() {
+            if marker::lives(&self.dir, name)? {
+                return Ok(before.len() - dead);
+            }
+        }
+        Ok(0)
     }
 }
 

@@ -11,6 +11,8 @@ use std::{
 
 use uuid::Uuid;
 
+use crate::private::{self, ForeignFile};
+
 /// A file that this process holds locked, and removes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Marker {
@@ -21,16 +23,17 @@ pub(crate) struct Marker {
 
 impl Marker {
     /// Creates `<prefix><time>-<id>` in `dir`; the names sort by time.
-    pub(crate) fn create(dir: &Path, prefix: &str) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Path, prefix: &str) -> Result<Self, ForeignFile> {
         loop {
             let now = jiff::Timestamp::now().as_nanosecond();
             let name = format!("{prefix}{now:020}-{}", Uuid::new_v4().simple());
             let path = dir.join(&name);
-            let file = open_with(&path, OpenOptions::new().create_new(true))?;
-            file.lock()?;
+            let file = private::open(&path, OpenOptions::new().create_new(true))?;
             // Between its creation and the lock, somebody may have taken the file for a dead one's and removed it.
-            if path.try_exists()? {
-                return Ok(Self { name, path, file });
+            match file.lock().and_then(|()| path.try_exists()) {
+                Ok(true) => return Ok(Self { name, path, file }),
+                Ok(false) => {}
+                Err(source) => return Err(ForeignFile::Io { file: path, source }),
             }
         }
     }
@@ -51,19 +54,25 @@ impl Drop for Marker {
 }
 
 /// Whether the one that made the marker lives. The marker of a dead one is removed. What cannot be told counts as living.
-pub(crate) fn lives(dir: &Path, name: &str) -> bool {
+///
+/// # Errors
+/// It is no marker of ours: somebody else put it there, and nobody will ever take it away.
+pub(crate) fn lives(dir: &Path, name: &str) -> Result<bool, ForeignFile> {
     let path = dir.join(name);
-    let file = match open(&path) {
+    let file = match private::open(&path, &mut OpenOptions::new()) {
         Ok(file) => file,
-        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+        Err(ForeignFile::Io { source, .. }) => {
+            return Ok(source.kind() != io::ErrorKind::NotFound);
+        }
+        Err(foreign) => return Err(foreign),
     };
     match file.try_lock_shared() {
         Ok(()) => {
             // While the lock is held, so that a marker is never removed after its owner locked and checked it.
             let _ = fs::remove_file(&path);
-            false
+            Ok(false)
         }
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => Ok(true),
     }
 }
 
@@ -81,29 +90,6 @@ pub(crate) fn list(dir: &Path, prefix: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Opens an existing file for locking; a symlink is never followed.
-fn open(path: &Path) -> io::Result<File> {
-    open_with(path, &mut OpenOptions::new())
-}
-
-/// Opens a file for locking, or creates it; a symlink is never followed.
-pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
-    open_with(path, OpenOptions::new().create(true))
-}
-
-fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.read(true).write(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600).custom_flags(NOFOLLOW);
-    }
-    options.open(path)
-}
-
-#[cfg(unix)]
-const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,10 +99,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let marker = Marker::create(dir.path(), "m-").unwrap();
         let name = marker.name().to_owned();
-        assert!(lives(dir.path(), &name));
+        assert!(lives(dir.path(), &name).unwrap());
         assert_eq!(list(dir.path(), "m-").unwrap(), std::slice::from_ref(&name));
         drop(marker);
-        assert!(!lives(dir.path(), &name));
+        assert!(!lives(dir.path(), &name).unwrap());
         assert!(list(dir.path(), "m-").unwrap().is_empty());
     }
 
@@ -124,7 +110,7 @@ mod tests {
     fn the_marker_of_a_dead_one_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("m-dead"), "").unwrap();
-        assert!(!lives(dir.path(), "m-dead"));
+        assert!(!lives(dir.path(), "m-dead").unwrap());
         assert!(!dir.path().join("m-dead").exists());
     }
 
@@ -134,8 +120,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("target"), "").unwrap();
         std::os::unix::fs::symlink(dir.path().join("target"), dir.path().join("m-link")).unwrap();
-        assert!(open(&dir.path().join("m-link")).is_err());
-        assert!(lives(dir.path(), "m-link"));
+        let error = lives(dir.path(), "m-link").unwrap_err().to_string();
+        assert!(error.contains("m-link: is a link"), "{error}");
         assert!(dir.path().join("target").exists());
     }
 

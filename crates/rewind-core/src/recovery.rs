@@ -10,9 +10,10 @@ mod plan;
 mod resolve;
 mod run;
 mod session;
-mod unpack;
+pub mod unpack;
 
 pub(crate) use orphans::{clean_up_beside, clean_up_orphans, left_mounted};
+pub use path::GuestPath;
 pub(crate) use plan::plan;
 pub(crate) use run::recover;
 use schemars::JsonSchema;

@@ -2,7 +2,12 @@
 //!
 //! Looking at it costs one `lstat`, so it is looked at before every listed call and no process has to be told. It fails closed: a file
 //! that cannot be read, a link and a folder of its name all count as a stop.
-use crate::{Error, ErrorCode, config::default_state_dir, text as readable};
+use crate::{
+    Error, ErrorCode,
+    config::default_state_dir,
+    state::{FolderError, folder},
+    text as readable,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -142,8 +147,11 @@ impl Stop {
     ///
     /// # Errors
     ///
-    /// `state` where the file cannot be written.
+    /// `state` where the file cannot be written, or where others could take it away: the folder is not this user's alone. No program
+    /// uses such a folder, so every listed call is refused there already.
     pub fn engage(&self, reason: Option<&str>, by: &str) -> Result<StopNote, Error> {
+        self.prepare_folder()
+            .map_err(|error| Error::new(ErrorCode::State, error.to_string()))?;
         let reason = reason.map(reason_line).filter(|text| !text.is_empty());
         let before = self.in_force()?;
         if let Some(note) = &before
@@ -215,9 +223,17 @@ impl Stop {
         }
     }
 
+    /// A folder that others can only look into keeps a stop as well as any.
+    fn prepare_folder(&self) -> Result<(), FolderError> {
+        const OTHERS_WRITE: u32 = 0o022;
+        match folder::prepare(self.path.parent().unwrap_or(Path::new("."))) {
+            Err(FolderError::OpenToOthers { mode, .. }) if mode & OTHERS_WRITE == 0 => Ok(()),
+            prepared => prepared.map(drop),
+        }
+    }
+
     fn write(&self, note: &StopNote) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        create_private(folder)?;
         // A new file (0600) takes the name, so that a link of that name is replaced and never written through.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         serde_json::to_writer_pretty(&mut file, note)?;
@@ -247,14 +263,6 @@ impl Stop {
 
 fn reason_line(text: &str) -> String {
     readable::display(text, MAX_REASON)
-}
-
-fn create_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 #[cfg(test)]

@@ -19,7 +19,10 @@ use std::{
     time::Duration,
 };
 
-use rewind_core::lock::{LockError, Locks};
+use rewind_core::{
+    lock::{LockError, Locks},
+    private::ForeignFile,
+};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, time::timeout};
 
@@ -286,7 +289,7 @@ async fn a_planted_symlink_is_refused() {
     let target = temp.path().join("target");
     std::os::unix::fs::symlink(&target, &lock).unwrap();
     let error = locks.acquire("zvm", "vpg", |_| {}).await.unwrap_err();
-    assert!(matches!(error, LockError::Io { .. }));
+    assert!(matches!(error, LockError::File(ForeignFile::Link { .. })));
     assert!(error.to_string().contains(".lock"), "{error}");
     assert!(!target.exists());
 }

@@ -16,9 +16,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use rewind_core::state::{
-    FlrMount, FolderError, GuardRecord, LoginBlocked, LoginError, LoginOutcome, PinRecord, State,
-    StateError, ToolCall, arguments_digest,
+use rewind_core::{
+    private::ForeignFile,
+    state::{
+        FlrMount, FolderError, GuardRecord, LoginBlocked, LoginError, LoginOutcome, PinRecord,
+        State, StateError, ToolCall, arguments_digest,
+    },
 };
 use rusqlite::Connection;
 use serde_json::json;
@@ -450,7 +453,7 @@ mod unix {
         symlink(elsewhere.join("state.db"), dir.join("state.db")).unwrap();
         assert!(matches!(
             State::open(&dir).unwrap_err(),
-            StateError::Database { .. }
+            StateError::File(ForeignFile::Link { .. })
         ));
     }
 }

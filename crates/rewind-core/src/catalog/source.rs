@@ -19,8 +19,14 @@ pub(super) fn file(path: &Path) -> Result<String, Mistake> {
     let read = || {
         let mut text = String::new();
         // Opening a pipe would wait for whoever writes into it.
-        if !std::fs::metadata(path)?.is_file() {
+        let metadata = std::fs::metadata(path)?;
+        if !metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
+        }
+        if anybody_may_change(&metadata) {
+            return Err(io::Error::other(
+                "any user of this host may change it: look through it, then run chmod o-w on it",
+            ));
         }
         File::open(path)?
             .take(MAX_BYTES + 1)
@@ -31,6 +37,16 @@ pub(super) fn file(path: &Path) -> Result<String, Mistake> {
         Ok(text)
     };
     read().map_err(|error| Mistake::unreadable(path, &error))
+}
+
+#[cfg(unix)]
+fn anybody_may_change(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(metadata) & 0o002 != 0
+}
+
+#[cfg(not(unix))]
+fn anybody_may_change(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// A TOML text and the file that it came from.

@@ -34,6 +34,14 @@ pub enum ConfigError {
         /// Its mode.
         mode: u32,
     },
+    /// Other users of this host may change the file.
+    #[error("{}: other users of this host may change it (mode {mode:04o})", file.display())]
+    WritableByOthers {
+        /// The file.
+        file: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// The file has a mistake.
     #[error("{}{}: {}{problem}{}", file.display(), Position(*position), Key(key.as_deref()), Fix(fix.as_deref()))]
     Invalid {
@@ -74,6 +82,9 @@ impl ConfigError {
                 "Run `chmod 600 {}`, and change the secret where others may have read it.",
                 word(file)
             ),
+            Self::WritableByOthers { file, .. } => {
+                format!("Look through it, then run `chmod go-w {}`.", word(file))
+            }
             Self::Invalid { file, key, .. } => {
                 let key = key.as_ref().map(|key| format!("`{key}` in "));
                 format!("Correct {}{}.", key.unwrap_or_default(), file.display())

@@ -1,9 +1,9 @@
 //! Where a recovered file or folder lands: never over something, and over MCP never outside of the recovery folder.
 use super::{
-    Destination,
+    Destination, GuestPath,
     folders::{make_folders, remove_stale, rename_noreplace, sync_folder},
 };
-use crate::{Error, ErrorCode, text};
+use crate::{Error, ErrorCode, private::check_way, text};
 use std::{
     ffi::OsStr,
     fs, io,
@@ -34,6 +34,22 @@ impl Source<'_> {
     }
 }
 
+impl Destination {
+    /// Where a file or folder of a guest would land, with what can be told against it before anything is mounted. Makes nothing.
+    ///
+    /// # Errors
+    /// `invalid_argument`, `destination_exists`, `destination_unusable`.
+    pub fn lands(
+        &self,
+        recover_dir: &Path,
+        vm: &str,
+        checkpoint: u64,
+        path: &GuestPath,
+    ) -> Result<PathBuf, Error> {
+        Target::for_path(self, recover_dir, vm, checkpoint, path).map(|target| target.path())
+    }
+}
+
 /// A place that is free.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -44,6 +60,23 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Where the path of a guest would land.
+    pub fn for_path(
+        destination: &Destination,
+        recover_dir: &Path,
+        vm: &str,
+        checkpoint: u64,
+        path: &GuestPath,
+    ) -> Result<Self, Error> {
+        let source = Source {
+            vm,
+            checkpoint,
+            folders: &path.folders(),
+            name: path.name(),
+        };
+        Self::new(destination, recover_dir, &source)
+    }
+
     /// Checks where it would land; makes nothing.
     pub fn new(
         destination: &Destination,
@@ -72,6 +105,7 @@ impl Target {
                 }
             }
         };
+        target.check_way()?;
         target.check_containment()?;
         target.check_free()?;
         target.check_folder()?;
@@ -103,6 +137,7 @@ impl Target {
         }
         make_folders(&target.folder, &mut place.created)
             .map_err(|error| unusable(&target.folder, &error))?;
+        target.check_way()?;
         target.check_containment()?;
         target.check_free()?;
         remove_stale(&target.folder);
@@ -146,6 +181,22 @@ impl Target {
         Ok(())
     }
 
+    /// Nobody else may put something else where it lands. Within the recovery folder, whose paths no person chooses, each folder has to be
+    /// this user's own.
+    fn check_way(&self) -> Result<(), Error> {
+        check_way(&self.folder).map_err(|way| unsafe_place(&way.to_string()))?;
+        let Some(within) = &self.within else {
+            return Ok(());
+        };
+        for folder in self.folder.ancestors() {
+            check_owner(folder)?;
+            if folder == within {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Links below the recovery folder must not lead out of it.
     fn check_containment(&self) -> Result<(), Error> {
         let Some(within) = &self.within else {
@@ -170,6 +221,37 @@ impl Target {
             Err(error) => Err(unusable(existing, &error)),
         }
     }
+}
+
+#[cfg(unix)]
+fn check_owner(folder: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::MetadataExt;
+
+    let user = rustix::process::geteuid().as_raw();
+    match fs::metadata(folder) {
+        Ok(metadata) if metadata.uid() != user && metadata.uid() != 0 => {
+            let (shown, owner) = (shown(folder), metadata.uid());
+            Err(unsafe_place(&format!(
+                "{shown}: belongs to user {owner}, not to you ({user}): move it away, or name another recovery folder"
+            )))
+        }
+        // What is missing is made; what can't be looked at is told when it is used.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &Path) -> Result<(), Error> {
+    Ok(())
+}
+
+/// The message says what to do.
+fn unsafe_place(why: &str) -> Error {
+    Error::new(
+        ErrorCode::DestinationUnusable,
+        text::display(&format!("the destination is not safe: {why}"), 5_000),
+    )
+    .with_next("Do what the message says, or name another destination.")
 }
 
 #[cfg(unix)]
@@ -314,16 +396,21 @@ fn inside_of(recover_dir: &Path, inside: &str, name: String) -> Result<(PathBuf,
     ))
 }
 
-/// The name that a guest's file gets here: its own, as far as one component of a path can have it.
+/// The name that a guest's file gets here: its own, as far as one component of a path can have it and a person can see it.
 pub(crate) fn local_name(name: &str) -> String {
     let clean: String = name
         .chars()
-        .map(|c| if c.is_control() || unfit(c) { '_' } else { c })
+        .map(|c| if fits_a_name(c) { c } else { '_' })
         .collect();
     match clean.as_str() {
         "" | "." | ".." => "_".to_owned(),
         _ => clean,
     }
+}
+
+/// Joiners and the emoji selector can't be seen, and many names are wrong without them.
+fn fits_a_name(c: char) -> bool {
+    (text::is_visible(c) || matches!(c, '\u{200C}' | '\u{200D}' | '\u{FE0F}')) && !unfit(c)
 }
 
 #[cfg(not(windows))]

@@ -21,7 +21,10 @@ const ZIP_OVERHEAD: u64 = 64 * 1024;
 const FOLDER_LIMITS: Limits = Limits {
     members: 200_000,
     bytes: 1 << 40,
+    listed: None,
 };
+/// What an archive may have beside the bytes that are listed: names, and what else a ZVM adds.
+const BESIDE_LISTED: u64 = 64 * 1024 * 1024;
 /// What must stay free on the destination's file system, or a tenth of what is free where that is little.
 const RESERVE: u64 = 64 * 1024 * 1024;
 
@@ -179,8 +182,14 @@ impl Downloading<'_> {
         contents: &Contents,
     ) -> Result<(TempDir, Unpacked), Error> {
         let room = room_at(place.folder());
+        let listed = contents.bytes().map(|bytes| {
+            bytes
+                .saturating_add(bytes / 10)
+                .saturating_add(BESIDE_LISTED)
+        });
+        let at_most = room.min(FOLDER_LIMITS.bytes);
         let mut fetched = self
-            .fetch(place, Some(room.min(FOLDER_LIMITS.bytes)))
+            .fetch(place, Some(at_most.min(listed.unwrap_or(u64::MAX))))
             .await
             .map_err(|error| match error.code {
                 // A folder has no size in the listing: this limit is ours.
@@ -194,6 +203,7 @@ impl Downloading<'_> {
         }
         let limits = Limits {
             bytes: room_at(place.folder()).min(FOLDER_LIMITS.bytes),
+            listed,
             ..FOLDER_LIMITS
         };
         let (beside, path, top) = (

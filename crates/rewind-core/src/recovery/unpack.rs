@@ -1,5 +1,5 @@
 //! Unpacks what a ZVM zipped. The archive is data from outside: its members can't leave the folder, overwrite each other,
-//! be links, or be larger than they say. Blocking.
+//! be links, or be larger than they say, and reading it takes bounded memory. Blocking.
 use super::{RecoveredFile, destination::unusable, fetch::hex, folders::private_folder};
 use crate::{Error, ErrorCode, text};
 use sha2::{Digest, Sha256};
@@ -8,19 +8,33 @@ use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
 };
-use zip::ZipArchive;
+use zip::{ZipArchive, read::Config, unstable::read::ZipIterable};
+
+/// Folders within folders. Removing a folder that can't be kept holds each of them open.
+const DEPTH_MAX: usize = 200;
+/// Of all members' names, comments and other remarks; all of them are in memory at once.
+const DIRECTORY_MAX: u64 = 64 * 1024 * 1024;
 
 /// What an archive may contain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub struct Limits {
+    /// Files and folders.
     pub members: usize,
-    /// Of all members together, unpacked.
+    /// Of all members together, unpacked: there is room for no more.
     pub bytes: u64,
+    /// What they may have by what the ZVM lists, where that is known.
+    pub listed: Option<u64>,
+}
+
+impl Limits {
+    fn most(self) -> u64 {
+        self.bytes.min(self.listed.unwrap_or(u64::MAX))
+    }
 }
 
 /// What came out.
 #[derive(Debug, Default)]
-pub(super) struct Unpacked {
+pub struct Unpacked {
     /// Paths are relative to the folder, with `/`.
     pub files: Vec<RecoveredFile>,
     /// What was left out, with the reason.
@@ -29,7 +43,10 @@ pub(super) struct Unpacked {
 
 /// Unpacks a folder's archive into `into`, an empty folder of ours. `top` holds the names that the folder is known to have:
 /// members may be given relative to the folder, with the folder's name in front, or with the whole path, and only the names tell.
-pub(super) fn folder(
+///
+/// # Errors
+/// `download_incomplete`: it is no archive, or not one that can be believed. `destination_unusable`: it does not fit.
+pub fn folder(
     archive: &File,
     into: &Path,
     folder_path: &str,
@@ -40,7 +57,7 @@ pub(super) fn folder(
     let names = member_names(&mut zip)?;
     let prefix = prefix(&names, folder_path, top);
     let mut unpacked = Unpacked::default();
-    let mut left = limits.bytes;
+    let mut left = limits.most();
     for (index, name) in names.iter().enumerate() {
         let Some(inside) = name.strip_prefix(&prefix) else {
             unpacked.skip(name, "is not below the folder");
@@ -49,9 +66,12 @@ pub(super) fn folder(
         if inside.is_empty() {
             continue;
         }
-        let Some(relative) = relative(inside) else {
-            unpacked.skip(name, "would leave the folder");
-            continue;
+        let relative = match relative(inside) {
+            Ok(relative) => relative,
+            Err(why) => {
+                unpacked.skip(name, why);
+                continue;
+            }
         };
         let mut member = zip.by_index(index).map_err(unreadable)?;
         if member.is_symlink() {
@@ -94,6 +114,7 @@ pub(super) fn single(
     let limits = Limits {
         members: 1,
         bytes: size.unwrap_or(u64::MAX),
+        listed: None,
     };
     let Ok(mut zip) = open(archive, limits) else {
         return Ok(None);
@@ -115,10 +136,24 @@ fn open(archive: &File, limits: Limits) -> Result<ZipArchive<io::BufReader<File>
     let reader = archive
         .try_clone()
         .map_err(|error| broken(&error.to_string()))?;
-    let zip = ZipArchive::new(io::BufReader::new(reader)).map_err(unreadable)?;
+    let mut reader = io::BufReader::new(reader);
+    check_directory(&mut reader, limits)?;
+    let zip = ZipArchive::new(reader).map_err(unreadable)?;
     if zip.has_duplicate_names() {
         return Err(broken("it has two members of one name"));
     }
+    if zip
+        .decompressed_size()
+        .is_some_and(|size| size > u128::from(limits.most()))
+    {
+        return Err(too_large(limits));
+    }
+    Ok(zip)
+}
+
+/// Looks at the directory member by member, before all of it is read.
+fn check_directory(reader: &mut io::BufReader<File>, limits: Limits) -> Result<(), Error> {
+    let mut zip = ZipIterable::try_new(reader, Config::default()).map_err(unreadable)?;
     if zip.len() > limits.members {
         return Err(broken(&format!(
             "it has {} members, more than {}",
@@ -126,13 +161,14 @@ fn open(archive: &File, limits: Limits) -> Result<ZipArchive<io::BufReader<File>
             limits.members
         )));
     }
-    if zip
-        .decompressed_size()
-        .is_some_and(|size| size > u128::from(limits.bytes))
-    {
-        return Err(too_large(limits));
+    let mut first = None;
+    for member in zip.files().map_err(unreadable)? {
+        let start = member.map_err(unreadable)?.central_header_start();
+        if start.saturating_sub(*first.get_or_insert(start)) > DIRECTORY_MAX {
+            return Err(broken("the names of its members take too much room"));
+        }
     }
-    Ok(zip)
+    Ok(())
 }
 
 fn member_names(zip: &mut ZipArchive<io::BufReader<File>>) -> Result<Vec<String>, Error> {
@@ -163,18 +199,21 @@ fn prefix(names: &[String], folder_path: &str, top: &[String]) -> String {
         .unwrap_or_default()
 }
 
-/// A member's path below the folder, if every component is a plain name.
-fn relative(inside: &str) -> Option<PathBuf> {
+/// A member's path below the folder, if every component is a plain name; else why not.
+fn relative(inside: &str) -> Result<PathBuf, &'static str> {
     let inside = inside.strip_suffix('/').unwrap_or(inside);
     let mut path = PathBuf::new();
-    for name in inside.split('/') {
+    for (depth, name) in inside.split('/').enumerate() {
         let plain = !matches!(name, "" | "." | "..") && !name.contains('\0') && fits(name);
         if !plain {
-            return None;
+            return Err("would leave the folder");
+        }
+        if depth == DEPTH_MAX {
+            return Err("lies too deep");
         }
         path.push(name);
     }
-    Some(path)
+    Ok(path)
 }
 
 #[cfg(not(windows))]
@@ -256,7 +295,7 @@ fn copy(
 impl Unpacked {
     fn skip(&mut self, name: &str, why: &str) {
         self.skipped
-            .push(format!("{} {why}", text::display(name, 300)));
+            .push(format!("{} {why}", text::named(name, 300)));
     }
 }
 
@@ -275,6 +314,11 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
 }
 
 fn too_large(limits: Limits) -> Error {
+    if let Some(listed) = limits.listed.filter(|listed| *listed < limits.bytes) {
+        return broken(&format!(
+            "it unpacks to more than {listed} bytes, which is more than the ZVM lists"
+        ));
+    }
     Error::new(
         ErrorCode::DestinationUnusable,
         format!("the folder unpacks to more than {} bytes", limits.bytes),

@@ -329,7 +329,8 @@ impl Claiming<'_> {
     fn is_under_way(&self, other: &Other) -> bool {
         other.ended.is_none()
             && self.within(other.at, self.wanted.patience)
-            && marker::lives(self.dir, &other.owner)
+            // What is no marker of ours is waited for by nobody.
+            && marker::lives(self.dir, &other.owner).unwrap_or(false)
     }
 
     /// A time in the future is of a clock that was set back: nothing is known of it.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{folder::FolderError, schema};
+use crate::private::ForeignFile;
 
 /// Why something could not be remembered or looked up. What must be remembered before it is done is then not done.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,9 @@ pub enum StateError {
     /// The state folder is not safe to use.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// A file in it is not this user's own.
+    #[error(transparent)]
+    File(#[from] ForeignFile),
     /// The database does not do what was asked.
     #[error("{}: {source}: check the disk and the file's permissions; a file that is damaged can be moved aside", file.display())]
     Database {

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::private::{UnsafeWay, check_way};
+
 /// Why the state folder is not used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -39,6 +41,14 @@ pub enum FolderError {
         /// Its mode.
         mode: u32,
     },
+    /// Somebody else can put another folder in its place.
+    #[error("the state folder {} is not safe: {way}", dir.display())]
+    UnsafeWay {
+        /// The folder.
+        dir: PathBuf,
+        /// How.
+        way: UnsafeWay,
+    },
     /// It cannot be made or looked at.
     #[error("{}: the state folder cannot be used: {source}", dir.display())]
     Io {
@@ -55,6 +65,10 @@ pub(crate) fn prepare(dir: &Path) -> Result<PathBuf, FolderError> {
         dir: dir.to_owned(),
         source,
     };
+    check_way(dir).map_err(|way| FolderError::UnsafeWay {
+        dir: dir.to_owned(),
+        way,
+    })?;
     let metadata = match fs::symlink_metadata(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create(dir).map_err(io)?;

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use rusqlite::{Connection, OpenFlags};
 
 use super::StateError;
-use crate::marker;
+use crate::private;
 
 pub(super) const FILE: &str = "state.db";
 
@@ -26,13 +26,18 @@ const MIGRATIONS: &[&str] = &[
 pub(super) fn open(dir: &Path) -> Result<Connection, StateError> {
     let failed = |source| StateError::database(dir, source);
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    // SQLite follows no link, and does not look whose file it is.
+    drop(private::open(
+        &dir.join(FILE),
+        fs::OpenOptions::new().create(true),
+    )?);
+    for beside in ["-wal", "-shm", "-journal"] {
+        private::check_file(&dir.join(format!("{FILE}{beside}")))?;
+    }
     let mut database = connect(dir).map_err(failed)?;
     let mut found = version(&database).map_err(failed)?;
     if found < known {
-        let lock = lock(dir).map_err(|source| StateError::Lock {
-            dir: dir.to_owned(),
-            source,
-        })?;
+        let lock = lock(dir)?;
         found = version(&database).map_err(failed)?;
         migrate(&mut database, found).map_err(failed)?;
         drop(lock);
@@ -50,7 +55,6 @@ pub(super) fn open(dir: &Path) -> Result<Connection, StateError> {
 
 fn connect(dir: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let database = Connection::open_with_flags(dir.join(FILE), flags)?;
@@ -65,9 +69,12 @@ fn version(database: &Connection) -> rusqlite::Result<i64> {
     database.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn lock(dir: &Path) -> std::io::Result<fs::File> {
-    let file = marker::open_or_create(&dir.join(LOCK))?;
-    file.lock()?;
+fn lock(dir: &Path) -> Result<fs::File, StateError> {
+    let file = private::open(&dir.join(LOCK), fs::OpenOptions::new().create(true))?;
+    file.lock().map_err(|source| StateError::Lock {
+        dir: dir.to_owned(),
+        source,
+    })?;
     Ok(file)
 }
 

@@ -165,9 +165,9 @@ impl Open {
                 };
                 // What processes left behind that died without a session.
                 for name in marker::list(&self.dir, OWNER).map_err(failed)? {
-                    marker::lives(&self.dir, &name);
+                    marker::lives(&self.dir, &name)?;
                 }
-                none.insert(Marker::create(&self.dir, OWNER).map_err(failed)?)
+                none.insert(Marker::create(&self.dir, OWNER)?)
             }
         };
         Ok(marker.name().to_owned())
@@ -192,7 +192,8 @@ impl Open {
                     vpg_identifier: row.get(3)?,
                     checkpoint_id: row.get(4)?,
                 },
-                owner_lives: marker::lives(&self.dir, &owner),
+                // What is no marker of ours says nothing: the session is left alone.
+                owner_lives: marker::lives(&self.dir, &owner).unwrap_or(true),
                 session_identifier: row.get(6)?,
                 left: row.get(7)?,
             })

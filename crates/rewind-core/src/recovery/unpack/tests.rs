@@ -4,6 +4,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 const LIMITS: Limits = Limits {
     members: 100,
     bytes: 1_000_000,
+    listed: None,
 };
 
 enum Member<'a> {
@@ -135,6 +136,59 @@ fn too_many_and_too_large_are_refused() {
         unpack(&members, &[]).1.unwrap_err().code,
         ErrorCode::DownloadIncomplete
     );
+}
+
+#[test]
+fn more_than_the_zvm_lists_is_refused() {
+    let into = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        listed: Some(1_000),
+        ..LIMITS
+    };
+    let file = archive(&[Plain("bomb", &[0; 1_001])]);
+    let error = folder(&file, into.path(), "p/app", &[], limits).unwrap_err();
+    assert_eq!(error.code, ErrorCode::DownloadIncomplete);
+    assert!(error.message.contains("more than the ZVM lists"), "{error}");
+    let file = archive(&[Plain("fits", &[0; 1_000])]);
+    folder(&file, into.path(), "p/app", &[], limits).unwrap();
+}
+
+#[test]
+fn names_that_are_one_to_the_file_system_are_refused() {
+    // As where case or composition of letters make no difference.
+    let into = tempfile::tempdir().unwrap();
+    fs::write(into.path().join("a.txt"), "the first one").unwrap();
+    let file = archive(&[Plain("a.txt", b"the second one")]);
+    let error = folder(&file, into.path(), "p/app", &[], LIMITS).unwrap_err();
+    assert!(error.message.contains("two members of one name"), "{error}");
+    let kept = fs::read_to_string(into.path().join("a.txt")).unwrap();
+    assert_eq!(kept, "the first one");
+}
+
+#[test]
+fn what_lies_too_deep_is_left_out() {
+    let (deep, most) = ("d/".repeat(200) + "x", "e/".repeat(199) + "x");
+    let (_into, unpacked) = unpack(&[Plain(&deep, b"1"), Plain(&most, b"2")], &["d", "e"]);
+    let unpacked = unpacked.unwrap();
+    assert_eq!(paths(&unpacked), [most]);
+    assert!(
+        unpacked.skipped[0].ends_with("lies too deep"),
+        "{:?}",
+        unpacked.skipped
+    );
+}
+
+#[test]
+fn a_directory_that_says_more_than_there_is_is_refused_before_it_is_read() {
+    use std::os::unix::fs::FileExt;
+    let file = archive(&[Plain("a", b"some bytes")]);
+    let length = file.metadata().unwrap().len();
+    // The number of members, in the record at the end.
+    file.write_all_at(&[0xff, 0xff, 0xff, 0xff], length - 22 + 8)
+        .unwrap();
+    let into = tempfile::tempdir().unwrap();
+    let error = folder(&file, into.path(), "p/app", &[], LIMITS).unwrap_err();
+    assert_eq!(error.code, ErrorCode::DownloadIncomplete);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rewind_core::private::check_way;
+
 /// No settings are larger.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -23,6 +25,8 @@ pub(super) struct SettingsFile {
 impl SettingsFile {
     pub fn read(named: &Path) -> Result<Self, String> {
         let refuse = |what: &str| format!("{}: {what}", named.display());
+        // The folder and the links on the way to it: of a project in a place where others write, another user may have made them.
+        check_way(named).map_err(|way| refuse(&format!("is not safe to change: {way}")))?;
         let target = match fs::symlink_metadata(named) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self {
@@ -62,9 +66,26 @@ impl SettingsFile {
         self.target.with_file_name(name)
     }
 
-    /// The text of the backup, where there is one.
+    /// The text of the backup, where there is one that we have made: not a link, and nobody else's.
     pub fn backed_up(&self) -> Option<String> {
-        fs::read_to_string(self.backup()).ok()
+        let backup = self.backup();
+        let metadata = fs::symlink_metadata(&backup).ok()?;
+        let ours = metadata.is_file() && self.is_of_its_owner(&metadata);
+        ours.then(|| fs::read_to_string(backup).ok())?
+    }
+
+    /// Copies have the owner of the settings, whoever ran `install`.
+    #[cfg(unix)]
+    fn is_of_its_owner(&self, copy: &Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let owner = self.metadata.as_ref().map(MetadataExt::uid);
+        copy.nlink() == 1
+            && (Some(copy.uid()) == owner || copy.uid() == rustix::process::geteuid().as_raw())
+    }
+
+    #[cfg(not(unix))]
+    fn is_of_its_owner(&self, _: &Metadata) -> bool {
+        true
     }
 
     /// Whether a person or a program has made it read-only: then it is theirs to change.
