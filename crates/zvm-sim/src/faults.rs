@@ -4,6 +4,8 @@
 //! then befalls the next `times`. With `effect = true` the request is carried out first, and only its
 //! answer is lost or replaced.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,10 @@ pub struct Fault {
     pub text: String,
     /// Size of the body [`Outcome::Huge`].
     pub huge_bytes: u64,
+    /// The body [`Outcome::File`], on the simulator's host.
+    pub file: PathBuf,
+    /// Headers of a replaced answer, such as `location`; those that it has already give way.
+    pub headers: BTreeMap<String, String>,
 }
 
 /// What a request that met a fault gets.
@@ -68,6 +74,8 @@ pub enum Outcome {
     Text,
     /// `status` with a JSON array of `huge_bytes` bytes.
     Huge,
+    /// `status` with the bytes of `file`.
+    File,
 }
 
 impl Default for Fault {
@@ -85,6 +93,8 @@ impl Default for Fault {
             retry_after: None,
             text: "The service is unavailable.".to_owned(),
             huge_bytes: 256 * 1024 * 1024,
+            file: PathBuf::new(),
+            headers: BTreeMap::new(),
         }
     }
 }

@@ -204,6 +204,31 @@ async fn answers_can_be_replaced() {
 }
 
 #[tokio::test]
+async fn an_answer_can_lie_in_its_headers_and_its_bytes() {
+    let zvm = fast().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("body");
+    std::fs::write(&file, b"PK\x03\x04\xff").unwrap();
+    let headers = [
+        ("Location", "https://elsewhere.example/"),
+        ("content-type", "text/html"),
+    ];
+    zvm.sim.add_fault(Fault {
+        file,
+        headers: headers
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        ..Fault::answer("GET", "/v1/vms", 201, Outcome::File)
+    });
+    let answer = zvm.get("/v1/vms").await;
+    assert_eq!(answer.status(), 201);
+    assert_eq!(answer.headers()["location"], "https://elsewhere.example/");
+    assert_eq!(answer.headers().get_all("content-type").iter().count(), 1);
+    assert_eq!(answer.headers()["content-type"], "text/html");
+    assert_eq!(&answer.bytes().await.unwrap()[..], b"PK\x03\x04\xff");
+}
+
+#[tokio::test]
 async fn a_gateway_can_fail_after_the_request_took_effect() {
     let zvm = fast().await;
     zvm.sim.add_fault(Fault {

@@ -1,6 +1,8 @@
 //! What faults and damage do to answers.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use std::path::Path;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -27,12 +29,37 @@ pub(super) fn spoil(fault: &Fault, reply: Option<Reply>) -> Result<Reply, Cut> {
         (Outcome::Problem, _) => Reply::problem(status, &fault.text),
         (Outcome::Text, _) => Reply::json_with(status, fault.text.clone().into_bytes()),
         (Outcome::Huge, _) => huge(status, fault.huge_bytes),
+        (Outcome::File, _) => file(status, &fault.file),
         (Outcome::Empty, _) | (_, None) => Reply::empty(status),
     };
-    Ok(match fault.retry_after {
+    let spoilt = match fault.retry_after {
         Some(seconds) => spoilt.header(header::RETRY_AFTER, &seconds.to_string()),
         None => spoilt,
-    })
+    };
+    Ok(fault.headers.iter().fold(spoilt, with_header))
+}
+
+/// A header that can't be one is left out.
+fn with_header(mut reply: Reply, (name, value): (&String, &String)) -> Reply {
+    let Ok(name) = name.parse::<HeaderName>() else {
+        return reply;
+    };
+    reply.headers.retain(|(known, _)| *known != name);
+    reply.header(name, value)
+}
+
+/// A file that can't be read is an error of the simulated ZVM.
+fn file(status: StatusCode, path: &Path) -> Reply {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let kind = HeaderValue::from_static("application/octet-stream");
+            Reply::typed(status, kind, bytes)
+        }
+        Err(error) => Reply::message(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            &format!("{}: {error}", path.display()),
+        ),
+    }
 }
 
 fn damaged(mut reply: Reply, damage: Damage) -> Reply {
