@@ -15,4 +15,4 @@ mod transport;
 
 pub use backend::Backend;
 pub use server::{Server, new_change_id};
-pub use stdio::{CLEAN_UP_TIME, serve_stdio};
+pub use stdio::{CLEAN_UP_TIME, serve_lines, serve_stdio};

@@ -20,8 +20,13 @@ mod waiting;
 pub use answer::{RECEIPT_KEY, REFUSAL_KEY};
 pub use call::unambiguous;
 pub use child::NotStarted;
+pub use conversation::{Conversation, FromClient, FromServer};
 pub use enforcement::{Enforcement, Evidence, Ruling};
+pub use gate::Gate;
 pub use http::{CannotListen, Listener, UnusableUpstream, Upstream, bridge, extra_headers};
+pub use lines::{Line, Lines, split_end};
+pub use message::Head;
+pub use splice::with_meta;
 pub use stdio::relay;
 
 /// The longest message that is passed on, in bytes.

@@ -1,6 +1,8 @@
 //! Serving over standard input and output until the client is done, or the process is told to stop.
 use std::{io, time::Duration};
 
+use tokio::io::{AsyncRead, AsyncWrite};
+
 use rmcp::{
     service::{ServerInitializeError, serve_server_with_ct},
     transport::io::stdio_pipes,
@@ -19,7 +21,20 @@ pub const CLEAN_UP_TIME: Duration = Duration::from_secs(20);
 /// When the client opens with something else than MCP.
 pub async fn serve_stdio(server: Server, stop: CancellationToken) -> io::Result<()> {
     let (stdin, stdout) = stdio_pipes();
-    let transport = LineTransport::new(stdin, stdout, stop.clone());
+    serve_lines(server, stdin, stdout, stop).await
+}
+
+/// As [`serve_stdio`], over any pair of streams.
+///
+/// # Errors
+/// When the client opens with something else than MCP.
+pub async fn serve_lines(
+    server: Server,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let transport = LineTransport::new(input, output, stop.clone());
     let outcome = match serve_server_with_ct(server.clone(), transport, stop.clone()).await {
         Ok(running) => {
             // What a killed server left mounted need not wait for the first call.

@@ -54,7 +54,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// Those of the reader.
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', self.unread(self.searched)) {
                 return Ok(Some(self.take(self.searched + at + 1)));
@@ -175,7 +175,7 @@ mod tests {
     fn all(bytes: &[u8], longest: usize) -> Vec<(bool, Vec<u8>)> {
         let mut lines = Lines::new(Dribble(bytes, 0), longest);
         let mut all = Vec::new();
-        while let Some(line) = lines.next().unwrap() {
+        while let Some(line) = lines.next_line().unwrap() {
             all.push(match line {
                 Line::Whole(line) => (true, line.to_vec()),
                 Line::TooLong(line) => (false, line.to_vec()),

@@ -13,10 +13,15 @@ use serde_json::value::RawValue;
 /// The members of a message that matter to the relay, as slices of it.
 #[derive(Debug, Default)]
 pub struct Head<'a> {
+    /// Of a request and its answer.
     pub id: Option<&'a RawValue>,
+    /// Of a request or a notification.
     pub method: Option<Cow<'a, str>>,
+    /// Of a request or a notification.
     pub params: Option<&'a RawValue>,
+    /// Of an answer.
     pub result: Option<&'a RawValue>,
+    /// Of an answer.
     pub error: Option<&'a RawValue>,
 }
 

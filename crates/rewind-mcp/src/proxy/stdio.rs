@@ -132,7 +132,7 @@ impl<E: Enforcement> Relay<E> {
     /// Carries what the client says until it says no more.
     fn carry_from_client(&self, input: impl Read) -> io::Result<()> {
         let mut lines = Lines::new(input, self.longest);
-        while let Some(line) = lines.next()? {
+        while let Some(line) = lines.next_line()? {
             let decision = self.conversation.client_says_line(&line, self.longest);
             match (decision, line) {
                 (FromClient::Forward, Line::Whole(line)) => self.to_server.write(line)?,
@@ -151,7 +151,7 @@ impl<E: Enforcement> Relay<E> {
     fn carry_from_server(&self, output: impl Read) -> Event {
         let mut lines = Lines::new(output, self.longest);
         loop {
-            let line = match lines.next() {
+            let line = match lines.next_line() {
                 Ok(Some(line)) => line,
                 Ok(None) => return Event::ServerEnded,
                 Err(error) => {

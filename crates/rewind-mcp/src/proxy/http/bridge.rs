@@ -109,7 +109,7 @@ fn read(input: impl Read + Send + 'static, longest: usize) -> mpsc::Receiver<Sai
         .spawn(move || {
             let mut lines = Lines::new(input, longest);
             loop {
-                let said = match lines.next() {
+                let said = match lines.next_line() {
                     Ok(Some(Line::Whole(line))) => Said::Whole(line.to_vec()),
                     Ok(Some(Line::TooLong(beginning))) => Said::TooLong(beginning.to_vec()),
                     Ok(None) => return,
