@@ -127,10 +127,10 @@ async fn archives_that_can_not_be_believed_are_not_kept() {
     let members = listed(&world);
     let good = archive(&members, |_| {});
     let bomb = archive(&members, |zip| {
-        zip.start_file("bomb", SimpleFileOptions::default())
-            .unwrap();
+        let quick = SimpleFileOptions::default().compression_level(Some(1));
+        zip.start_file("bomb", quick).unwrap();
         let zeros = vec![0; 1 << 20];
-        for _ in 0..200 {
+        for _ in 0..70 {
             zip.write_all(&zeros).unwrap();
         }
     });

@@ -2,7 +2,7 @@
 use serde_json::json;
 use zvm_sim::{
     Fault, Outcome, Scenario,
-    switches::{Insert, Mount, TaskFate, Unmount},
+    switches::{Insert, TaskFate, Unmount},
 };
 
 use crate::{
@@ -162,18 +162,18 @@ fn zvm_time() -> String {
     jiff::Timestamp::now().to_string()
 }
 
+/// Orders, and much more than anybody reads.
+fn long() -> String {
+    format!("{ORDERS} {}", "please ".repeat(5_000))
+}
+
 #[tokio::test]
 async fn reasons_of_a_zvm_are_bounded_and_marked() {
     let world = World::new().await;
-    let checkpoint = pinned(&world, "jp-ubuntu").await;
-    let long = format!("{ORDERS} {}", "please ".repeat(5_000));
     let vm = json!({ "vm": "jp-ubuntu", "action": "edit" });
-    let recovery =
-        json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint, "confirmed": true });
-
     world.sim.update(|switches| {
         switches.insert = Insert::Refused;
-        switches.insert_message = long.clone();
+        switches.insert_message = long();
     });
     let refused = model(&world, "zerto_create_tagged_checkpoint", vm.clone()).await;
     assert_eq!(refused.code(), "insert_refused");
@@ -188,22 +188,50 @@ async fn reasons_of_a_zvm_are_bounded_and_marked() {
     world.sim.update(|switches| {
         switches.insert = Insert::Accepted;
         switches.task = TaskFate::Fails;
-        switches.task_message = long.clone();
+        switches.task_message = long();
     });
     let failed = model(&world, "zerto_create_tagged_checkpoint", vm).await;
     assert_eq!(failed.code(), "insert_refused", "{}", failed.text);
 
-    world.sim.update(|switches| {
-        switches.task = TaskFate::Completes;
-        switches.mount = Mount::Fails;
+    for (status, outcome) in [
+        (400, Outcome::Message),
+        (404, Outcome::Problem),
+        (500, Outcome::Text),
+    ] {
+        world.sim.clear_faults();
+        world.sim.add_fault(Fault {
+            times: 0,
+            text: match outcome {
+                Outcome::Text => format!("<html><title>{}</title>", long()),
+                _ => long(),
+            },
+            ..Fault::answer("GET", "/v1/vms", status, outcome)
+        });
+        let find = json!({ "vm": "jp-ubuntu" });
+        let failed = model(&world, "zerto_find_protection", find).await;
+        assert_ne!(failed.code(), "", "{status}");
+        script(&world, &["find", "jp-ubuntu"]).await;
+    }
+}
+
+#[tokio::test]
+async fn reasons_of_restores_are_bounded_and_marked() {
+    let world = World::new().await;
+    let checkpoint = pinned(&world, "jp-ubuntu").await;
+    let recovery =
+        json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint, "confirmed": true });
+    world.sim.add_fault(Fault {
+        times: 0,
+        text: long(),
+        ..Fault::answer("POST", "/v1/flrs", 400, Outcome::Message)
     });
     let failed = model(&world, "zerto_recover_file", recovery.clone()).await;
     assert_eq!(failed.code(), "flr_failed", "{}", failed.text);
+    world.sim.clear_faults();
 
-    world.sim.update(|switches| {
-        switches.mount = Mount::Succeeds;
-        switches.mounted_status = format!("{long}Failed");
-    });
+    world
+        .sim
+        .update(|switches| switches.mounted_status = format!("{}Failed", long()));
     let failed = model(&world, "zerto_recover_file", recovery.clone()).await;
     assert_eq!(failed.code(), "flr_failed", "{}", failed.text);
 
@@ -213,39 +241,13 @@ async fn reasons_of_a_zvm_are_bounded_and_marked() {
     });
     world.sim.add_fault(Fault {
         times: 0,
-        text: long.clone(),
+        text: long(),
         ..Fault::answer("DELETE", "/v1/flrs/*", 400, Outcome::Message)
     });
     let open = model(&world, "zerto_recover_file", recovery).await;
     assert!(open.text.contains("WARNING"), "{}", open.text);
     let (_, screen) = person(&world, &["find", "jp-ubuntu"]).await;
     assert!(screen.contains("still mounted"), "{screen}");
-
-    world.sim.clear_faults();
-    for (status, outcome) in [
-        (400, Outcome::Message),
-        (404, Outcome::Problem),
-        (500, Outcome::Text),
-        (503, Outcome::Message),
-    ] {
-        world.sim.clear_faults();
-        world.sim.add_fault(Fault {
-            times: 0,
-            text: match outcome {
-                Outcome::Text => format!("<html><title>{long}</title>"),
-                _ => long.clone(),
-            },
-            ..Fault::answer("GET", "/v1/vms", status, outcome)
-        });
-        let failed = model(
-            &world,
-            "zerto_find_protection",
-            json!({ "vm": "jp-ubuntu" }),
-        )
-        .await;
-        assert_ne!(failed.code(), "", "{status}");
-        script(&world, &["find", "jp-ubuntu"]).await;
-    }
 }
 
 #[tokio::test]
