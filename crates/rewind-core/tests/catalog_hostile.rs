@@ -114,3 +114,14 @@ proptest! {
 fn is_short_line(text: &str) -> bool {
     text.chars().count() < 400 && !text.contains(char::is_control)
 }
+
+#[test]
+fn an_action_that_is_nested_too_deep_is_a_mistake_and_no_end_of_the_process() {
+    for nested in ["a(".repeat(140), "[".repeat(140), "{a:".repeat(140)] {
+        let text = format!(
+            "version = 1\n[[guard]]\ntool = \"*\"\nvm = {{ fixed = \"x\" }}\naction = '{{{{ {nested} }}}}'\n"
+        );
+        let error = Catalog::parse(&text, Path::new("catalog.toml")).unwrap_err();
+        assert!(error.to_string().contains("opening brackets"), "{error}");
+    }
+}
