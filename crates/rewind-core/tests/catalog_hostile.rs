@@ -117,11 +117,23 @@ fn is_short_line(text: &str) -> bool {
 
 #[test]
 fn an_action_that_is_nested_too_deep_is_a_mistake_and_no_end_of_the_process() {
-    for nested in ["a(".repeat(140), "[".repeat(140), "{a:".repeat(140)] {
-        let text = format!(
-            "version = 1\n[[guard]]\ntool = \"*\"\nvm = {{ fixed = \"x\" }}\naction = '{{{{ {nested} }}}}'\n"
-        );
-        let error = Catalog::parse(&text, Path::new("catalog.toml")).unwrap_err();
-        assert!(error.to_string().contains("opening brackets"), "{error}");
+    let text = |expression: String| {
+        format!(
+            "version = 1\n[[guard]]\ntool = \"*\"\nvm = {{ fixed = \"x\" }}\naction = '{{{{ {expression}1 }}}}'\n"
+        )
+    };
+    let parse = |expression| Catalog::parse(&text(expression), Path::new("catalog.toml"));
+    for (unit, times, said) in [
+        ("a(", 140, "opening brackets"),
+        ("[", 140, "opening brackets"),
+        ("{a:", 140, "opening brackets"),
+        ("-", 100_000, "bytes"),
+        ("not ", 100_000, "bytes"),
+    ] {
+        let error = parse(unit.repeat(times)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    for (unit, times) in [("-", 990), ("not ", 240), ("2**", 320)] {
+        parse(unit.repeat(times)).unwrap();
     }
 }

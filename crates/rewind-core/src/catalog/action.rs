@@ -16,9 +16,11 @@ const NAMES: [&str; 3] = ["args", "server", "tool"];
 /// Bounds the time and the memory that a template takes; see [`Environment::set_fuel`].
 const FUEL: u64 = 200_000;
 const RECURSION: usize = 50;
-/// The parser goes down once for each of them, and its own limit is more than the stack of a thread holds.
+/// The parser goes down once for each opening bracket and each sign, and has no limit of its own that the stack of a thread holds.
 const BRACKETS: [char; 3] = ['(', '[', '{'];
 const BRACKETS_MAX: usize = 64;
+/// Of the template, in bytes.
+const SOURCE_MAX: usize = 1000;
 /// How much of the output is kept, in bytes: more than fits into a tag.
 const OUTPUT: usize = 4096;
 
@@ -65,10 +67,17 @@ impl Action {
                 Some("say what the call changes".to_owned()),
             ));
         }
+        let short = Some("make it short: a tag has room for one line".to_owned());
+        if source.len() > SOURCE_MAX {
+            return Err((
+                format!("the action has more than {SOURCE_MAX} bytes"),
+                short,
+            ));
+        }
         if source.matches(BRACKETS).count() > BRACKETS_MAX {
             return Err((
                 format!("the action has more than {BRACKETS_MAX} opening brackets"),
-                Some("make it short: a tag has room for one line".to_owned()),
+                short,
             ));
         }
         let action = Self {
