@@ -100,7 +100,7 @@ impl Action {
         unknown
             .retain(|name| !NAMES.contains(&name.as_str()) && !functions.contains(&name.as_str()));
         unknown.sort_unstable();
-        if let Some(name) = unknown.first() {
+        if let Some(name) = unknown.first().map(|name| text::display(name, 60)) {
             let fix =
                 format!("write `args.{name}` for an argument; `server` and `tool` are known, too");
             return Err((
