@@ -1,6 +1,6 @@
 //! Whose certificate is accepted.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fmt, fs, path::Path, sync::Arc};
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore,
@@ -10,7 +10,9 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+    },
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
@@ -24,28 +26,16 @@ pub(crate) fn client_config(
     judge: Option<&Arc<dyn CertificateJudge>>,
 ) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+    let verifier = CertificateVerifier {
+        algorithms: provider.signature_verification_algorithms,
+        authority: Authority::of(trust, &provider)?,
+        judge: judge.cloned(),
+    };
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?;
-    let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        TlsTrust::Any => Arc::new(AnyCertificate { provider }),
-        TlsTrust::System => Arc::new(Verifier::new(provider).map_err(|error| {
-            Error::Config(format!(
-                "the system's certificate authorities can't be read: {error}"
-            ))
-        })?),
-        TlsTrust::CaFile(path) => Arc::new(OnlyThese::read(path, provider)?),
-    };
-    let verifier = match judge {
-        Some(judge) => Arc::new(Judged {
-            inner: verifier,
-            judge: Arc::clone(judge),
-        }),
-        None => verifier,
-    };
-    let mut config = builder
+        .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     if judge.is_some() {
         // A resumed session shows no certificate, and each connection is to be judged.
@@ -55,158 +45,101 @@ pub(crate) fn client_config(
     Ok(config)
 }
 
-/// Any certificate is accepted, but the server must hold its key.
+/// Verifies what an authority vouches for, that the server holds the certificate's key, and what the judge says, if there is one.
 #[derive(Debug)]
-struct AnyCertificate {
-    provider: Arc<CryptoProvider>,
+struct CertificateVerifier {
+    authority: Authority,
+    judge: Option<Arc<dyn CertificateJudge>>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
-
-/// What another verifier accepts, if the judge does, too.
+/// Who vouches for a certificate.
 #[derive(Debug)]
-struct Judged {
-    inner: Arc<dyn ServerCertVerifier>,
-    judge: Arc<dyn CertificateJudge>,
+enum Authority {
+    /// Nobody: any certificate will do.
+    Nobody,
+    /// The system's roots.
+    System(Verifier),
+    /// The certificates of one PEM file.
+    ///
+    /// An appliance's self-signed certificate usually calls itself an authority (that is what `openssl req -x509` makes), and
+    /// WebPKI refuses an authority as a server's own certificate. So the very certificate of the file is accepted, too, if its
+    /// dates and its name are right.
+    These {
+        certificates: Vec<CertificateDer<'static>>,
+        verifier: Arc<WebPkiServerVerifier>,
+    },
 }
 
-impl Judged {
+impl Authority {
+    fn of(trust: &TlsTrust, provider: &Arc<CryptoProvider>) -> Result<Self, Error> {
+        let provider = Arc::clone(provider);
+        match trust {
+            TlsTrust::Any => Ok(Self::Nobody),
+            TlsTrust::System => Verifier::new(provider).map(Self::System).map_err(|error| {
+                Error::Config(format!(
+                    "the system's certificate authorities can't be read: {error}"
+                ))
+            }),
+            TlsTrust::CaFile(file) => {
+                let certificates = certificates(file)?;
+                let mut roots = RootCertStore::empty();
+                for certificate in &certificates {
+                    roots
+                        .add(certificate.clone())
+                        .map_err(|error| unusable(file, error))?;
+                }
+                let verifier =
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .map_err(|error| unusable(file, error))?;
+                Ok(Self::These {
+                    certificates,
+                    verifier,
+                })
+            }
+        }
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let pem = fs::read(file).map_err(|error| unusable(file, error))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| unusable(file, error))?;
+    if certificates.is_empty() {
+        let why = "there is no certificate in it (PEM is expected)";
+        return Err(unusable(file, why));
+    }
+    Ok(certificates)
+}
+
+fn unusable(file: &Path, why: impl fmt::Display) -> Error {
+    Error::Config(format!(
+        "the CA file {} can't be used: {why}",
+        file.display()
+    ))
+}
+
+impl CertificateVerifier {
     /// After the signature, so that nobody's certificate is remembered who only played it back. Every handshake has one, as
     /// there is no resumption.
-    fn judged(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
-        let refused = |refusal| CertificateError::Other(OtherError(Arc::new(refusal)));
-        self.judge
-            .judge(Fingerprint::of(certificate))
-            .map_err(|refusal| refused(refusal).into())
-    }
-}
-
-impl ServerCertVerifier for Judged {
-    fn verify_server_cert(
+    fn judged(
         &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        self.inner
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
         certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
+        valid: HandshakeSignatureValid,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let valid = self
-            .inner
-            .verify_tls12_signature(message, certificate, signature)?;
-        self.judged(certificate)?;
-        Ok(valid)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let valid = self
-            .inner
-            .verify_tls13_signature(message, certificate, signature)?;
-        self.judged(certificate)?;
-        Ok(valid)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
-}
-
-/// Only what the certificates of one PEM file vouch for.
-///
-/// An appliance's self-signed certificate usually calls itself an authority (that is what `openssl req -x509` makes), and WebPKI
-/// refuses an authority as a server's own certificate. So the very certificate of the file is accepted, too, if its dates and
-/// its name are right.
-#[derive(Debug)]
-struct OnlyThese {
-    certificates: Vec<CertificateDer<'static>>,
-    inner: Arc<WebPkiServerVerifier>,
-}
-
-impl OnlyThese {
-    fn read(path: &Path, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
-        let wrong = |why: String| {
-            Error::Config(format!(
-                "the CA file {} can't be used: {why}",
-                path.display()
-            ))
+        let Some(judge) = &self.judge else {
+            return Ok(valid);
         };
-        let pem = fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let certificates = CertificateDer::pem_slice_iter(&pem)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| wrong(error.to_string()))?;
-        if certificates.is_empty() {
-            return Err(wrong(
-                "there is no certificate in it (PEM is expected)".into(),
-            ));
+        match judge.judge(Fingerprint::of(certificate)) {
+            Ok(()) => Ok(valid),
+            Err(refusal) => Err(CertificateError::Other(OtherError(Arc::new(refusal))).into()),
         }
-        let mut roots = RootCertStore::empty();
-        for certificate in &certificates {
-            roots
-                .add(certificate.clone())
-                .map_err(|error| wrong(error.to_string()))?;
-        }
-        let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
-            .build()
-            .map_err(|error| wrong(error.to_string()))?;
-        Ok(Self {
-            certificates,
-            inner,
-        })
     }
 }
 
-impl ServerCertVerifier for OnlyThese {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -215,22 +148,23 @@ impl ServerCertVerifier for OnlyThese {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified = self.inner.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
-        match verified {
+        let verifier: &dyn ServerCertVerifier = match &self.authority {
+            Authority::Nobody => return Ok(ServerCertVerified::assertion()),
+            Authority::System(verifier) => verifier,
+            Authority::These { verifier, .. } => &**verifier,
+        };
+        let verified =
+            verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match (&self.authority, verified) {
             // WebPKI has looked at the dates before it gets to this (an authority used as a server).
-            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_)))
-                if self.certificates.iter().any(|known| known == end_entity) =>
-            {
+            (
+                Authority::These { certificates, .. },
+                Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))),
+            ) if certificates.iter().any(|known| known == end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            other => other,
+            (_, verified) => verified,
         }
     }
 
@@ -240,8 +174,8 @@ impl ServerCertVerifier for OnlyThese {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.inner
-            .verify_tls12_signature(message, certificate, signature)
+        let valid = verify_tls12_signature(message, certificate, signature, &self.algorithms)?;
+        self.judged(certificate, valid)
     }
 
     fn verify_tls13_signature(
@@ -250,12 +184,12 @@ impl ServerCertVerifier for OnlyThese {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.inner
-            .verify_tls13_signature(message, certificate, signature)
+        let valid = verify_tls13_signature(message, certificate, signature, &self.algorithms)?;
+        self.judged(certificate, valid)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
