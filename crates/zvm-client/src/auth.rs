@@ -13,7 +13,7 @@ pub(crate) use token::TokenWire;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::{
@@ -34,6 +34,8 @@ use crate::{
 const PUBLIC_CLIENT: &str = "zerto-client";
 const TOKEN_PATH: &str = "auth/realms/zerto/protocol/openid-connect/token";
 const WHAT: &str = "log in";
+/// Left for a login that others are waited for.
+const OF_A_LOGIN: Duration = Duration::from_millis(100);
 /// Of a token answer.
 const LIMIT: u64 = 1 << 20;
 
@@ -271,7 +273,7 @@ impl Auth {
         outcome
     }
 
-    /// Reserves an attempt. Where others are logging in right now, their end is waited for, until nothing may be sent any more.
+    /// Reserves an attempt. Where others are logging in right now, their end is waited for, as long as there is time for a login after it.
     async fn permitted<'a>(
         &'a self,
         secret: &'a SecretString,
@@ -295,7 +297,9 @@ impl Auth {
                 Err(blocked) => blocked,
             };
             match blocked.retry_after {
-                Some(pause) if Instant::now() + pause < until => tokio::time::sleep(pause).await,
+                Some(pause) if Instant::now() + pause + OF_A_LOGIN < until => {
+                    tokio::time::sleep(pause).await;
+                }
                 _ => return Err(Denial::Other(blocked.into())),
             }
         }

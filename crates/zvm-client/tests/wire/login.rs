@@ -298,16 +298,15 @@ async fn a_gate_that_opens_shortly_is_waited_for() {
     let gate = Arc::new(RecordingGate::busy(u32::MAX));
     let zvm = Zvm::new(server.config(), gate.clone()).unwrap();
     let begin = Instant::now();
-    let error = call(&zvm.by(begin + Duration::from_millis(150)))
+    let error = call(&zvm.by(begin + Duration::from_secs(1)))
         .await
         .unwrap_err();
-    // A busy machine may wake up too late to ask the gate once more.
     assert!(
-        matches!(error, Error::LoginBlocked(_) | Error::Deadline { .. }),
+        matches!(error, Error::LoginBlocked(_)),
         "{error} after {:?}",
         begin.elapsed()
     );
-    assert!(!gate.said().is_empty());
+    assert!(gate.said().len() > 1);
     assert_eq!(server.logins().len(), 1);
 }
 
