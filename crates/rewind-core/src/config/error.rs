@@ -96,11 +96,11 @@ impl ConfigError {
 /// A path as a shell reads it.
 fn word(path: &Path) -> String {
     let shown = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+@:".contains(c);
-    if shown.chars().all(plain) {
-        return shown;
+    match shlex::try_quote(&shown) {
+        Ok(word) => word.into_owned(),
+        // There is a NUL in it: no command can name it.
+        Err(_) => shown,
     }
-    format!("'{}'", shown.replace('\'', r"'\''"))
 }
 
 struct Position(Option<(usize, usize)>);
