@@ -72,6 +72,16 @@ async fn recovered(world: &World, checkpoint: &str) -> String {
     answer.code().to_owned()
 }
 
+/// Recovers as a model from a ZVM that says to download from this URL; the error's code.
+async fn sent_to(world: &World, checkpoint: &str, url: &str) -> String {
+    world.sim.clear_faults();
+    let body = format!("\"{url}\"");
+    world
+        .sim
+        .add_fault(answers("POST", "/v1/flrs/*/download", 200, &body));
+    recovered(world, checkpoint).await
+}
+
 /// Recovers as a person, in vain.
 async fn not_recovered(world: &World, checkpoint: &str) {
     let arguments = ["recover", "jp-ubuntu", FILE, "--at", checkpoint, "--yes"];
@@ -168,14 +178,11 @@ async fn urls_of_files_and_other_schemes_are_refused() {
         "ftp://127.0.0.1/x",
         "jar:file:/x!/y",
     ] {
-        world.sim.clear_faults();
-        world.sim.add_fault(answers(
-            "POST",
-            "/v1/flrs/*/download",
-            200,
-            &format!("\"{url}\""),
-        ));
-        assert_eq!(recovered(&world, &checkpoint).await, "zvm_error", "{url}");
+        assert_eq!(
+            sent_to(&world, &checkpoint, url).await,
+            "zvm_error",
+            "{url}"
+        );
     }
 }
 
@@ -188,14 +195,11 @@ async fn nothing_goes_over_a_connection_without_tls() {
         format!("{here}v1/downloads/x"),
         format!("http://127.0.0.1:{}/x", trap.port),
     ] {
-        world.sim.clear_faults();
-        world.sim.add_fault(answers(
-            "POST",
-            "/v1/flrs/*/download",
-            200,
-            &format!("\"{url}\""),
-        ));
-        assert_eq!(recovered(&world, &checkpoint).await, "zvm_error", "{url}");
+        assert_eq!(
+            sent_to(&world, &checkpoint, &url).await,
+            "zvm_error",
+            "{url}"
+        );
         world.sim.clear_faults();
         world.sim.add_fault(Fault {
             headers: to(&url),

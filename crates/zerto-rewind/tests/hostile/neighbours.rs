@@ -61,6 +61,15 @@ fn refused(run: &Run, path: &Path, fix: &str) {
     );
 }
 
+/// A person recovers the file; the exit code and the screen.
+async fn recovers(world: &World, checkpoint: &str, to: Option<&Path>) -> (i32, String) {
+    let mut arguments = vec!["recover", "jp-ubuntu", FILE, "--at", checkpoint, "--yes"];
+    if let Some(to) = to {
+        arguments.extend(["--to", to.to_str().unwrap()]);
+    }
+    person(world, &arguments).await
+}
+
 async fn guard(world: &World) -> Run {
     world.run(&["guard", "jp-ubuntu", "--action", "edit"]).await
 }
@@ -252,20 +261,7 @@ async fn links_planted_at_a_destination_are_refused() {
         let folder = world.path("to");
         fs::create_dir_all(&folder).unwrap();
         symlink(&target, folder.join("app-config.yaml")).unwrap();
-        let (code, screen) = person(
-            &world,
-            &[
-                "recover",
-                "jp-ubuntu",
-                FILE,
-                "--at",
-                &checkpoint,
-                "--yes",
-                "--to",
-                folder.to_str().unwrap(),
-            ],
-        )
-        .await;
+        let (code, screen) = recovers(&world, &checkpoint, Some(&folder)).await;
         assert_ne!(code, 0);
         assert!(screen.contains("[destination_exists]"), "{screen}");
         fs::remove_dir_all(&folder).unwrap();
@@ -275,11 +271,7 @@ async fn links_planted_at_a_destination_are_refused() {
     let recover_dir = world.path("recovered");
     fs::create_dir_all(&recover_dir).unwrap();
     symlink(&out, recover_dir.join("jp-ubuntu")).unwrap();
-    let (code, screen) = person(
-        &world,
-        &["recover", "jp-ubuntu", FILE, "--at", &checkpoint, "--yes"],
-    )
-    .await;
+    let (code, screen) = recovers(&world, &checkpoint, None).await;
     assert_ne!(code, 0);
     assert!(
         plain(&screen).contains("leads out of the recovery folder"),
@@ -290,20 +282,7 @@ async fn links_planted_at_a_destination_are_refused() {
     let link = world.path("link");
     symlink(&out, &link).unwrap();
     if given_away(&link) {
-        let (code, screen) = person(
-            &world,
-            &[
-                "recover",
-                "jp-ubuntu",
-                FILE,
-                "--at",
-                &checkpoint,
-                "--yes",
-                "--to",
-                link.to_str().unwrap(),
-            ],
-        )
-        .await;
+        let (code, screen) = recovers(&world, &checkpoint, Some(&link)).await;
         assert_ne!(code, 0);
         assert!(plain(&screen).contains("without the link"), "{screen}");
         assert_eq!(files(&out), [""; 0]);
@@ -311,11 +290,7 @@ async fn links_planted_at_a_destination_are_refused() {
         fs::remove_file(recover_dir.join("jp-ubuntu")).unwrap();
         fs::create_dir(recover_dir.join("jp-ubuntu")).unwrap();
         given_away(&recover_dir.join("jp-ubuntu"));
-        let (code, screen) = person(
-            &world,
-            &["recover", "jp-ubuntu", FILE, "--at", &checkpoint, "--yes"],
-        )
-        .await;
+        let (code, screen) = recovers(&world, &checkpoint, None).await;
         assert_ne!(code, 0);
         assert!(plain(&screen).contains("belongs to user"), "{screen}");
     }
