@@ -92,6 +92,16 @@ pub fn is_required(what: &str) -> bool {
     required
 }
 
+/// Whether the temporary folder has room for so many GiB. If not, that is said: it is no fault of what is tested.
+pub fn has_room(what: &str, gib: u64) -> bool {
+    let room = rustix::fs::statvfs(std::env::temp_dir())
+        .is_ok_and(|system| system.f_bavail * system.f_frsize >= gib << 30);
+    if !room {
+        say(&format!("SKIPPED: {what}, for lack of {gib} GiB"));
+    }
+    room
+}
+
 /// Whether e2fsck is there. If not, that is said, and where everything is required it is a failure.
 fn has_e2fsck() -> bool {
     static FOUND: LazyLock<bool> = LazyLock::new(|| {
