@@ -16,8 +16,9 @@ impl Interrupt {
             second: CancellationToken::new(),
         };
         let Self { first, second } = this.clone();
+        // Not in the task, which may begin later.
+        let mut signals = Signals::new();
         tokio::spawn(async move {
-            let mut signals = Signals::new();
             signals.next().await;
             first.cancel();
             signals.next().await;
