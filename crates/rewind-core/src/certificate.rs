@@ -2,7 +2,7 @@
 //! is remembered, as SSH does it with host keys.
 use crate::{
     Error, ErrorCode,
-    config::{Config, FirstUse},
+    config::{Config, FirstUse, Tls},
     state::{KnownCertificate, State, StateError},
 };
 use std::{
@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use url::Url;
-use zvm_client::{CertificateJudge, CertificateRefusal, Timeouts};
+use zvm_client::{CertificateJudge, CertificateRefusal, Timeouts, TlsTrust};
 
 pub use zvm_client::Fingerprint;
 
@@ -29,7 +29,10 @@ pub(crate) fn judge(
     warnings: &Warnings,
 ) -> Option<Arc<dyn CertificateJudge>> {
     match (config.tls.fingerprint, config.tls.verify) {
-        (Some(expected), _) => Some(Arc::new(Pinned(expected))),
+        (Some(expected), _) => Some(Arc::new(Pinned {
+            expected,
+            configured: true,
+        })),
         (None, true) => None,
         (None, false) => Some(Arc::new(Remembered {
             state: state.clone(),
@@ -40,13 +43,35 @@ pub(crate) fn judge(
     }
 }
 
-/// By the configuration.
+/// Who accepts this one alone, and neither looks at the state nor writes to it.
+pub(crate) fn only(expected: Fingerprint) -> Arc<dyn CertificateJudge> {
+    Arc::new(Pinned {
+        expected,
+        configured: false,
+    })
+}
+
+impl From<&Tls> for TlsTrust {
+    fn from(tls: &Tls) -> Self {
+        match (&tls.ca_file, tls.verify) {
+            (Some(file), true) => Self::CaFile(file.clone()),
+            (None, true) => Self::System,
+            (_, false) => Self::Any,
+        }
+    }
+}
+
+/// One that is known from the start.
 #[derive(Debug)]
-struct Pinned(Fingerprint);
+struct Pinned {
+    expected: Fingerprint,
+    /// The configuration names it.
+    configured: bool,
+}
 
 impl CertificateJudge for Pinned {
     fn judge(&self, shown: Fingerprint) -> Result<(), CertificateRefusal> {
-        same(self.0, shown, true)
+        same(self.expected, shown, self.configured)
     }
 }
 
@@ -160,7 +185,7 @@ impl Certificate {
     /// # Errors
     /// `zvm_unreachable`, and `certificate_refused` where the server does not hold its key.
     pub async fn shown(&self) -> Result<Fingerprint, Error> {
-        Ok(zvm_client::shown_certificate(&self.url, Timeouts::default()).await?)
+        Ok(zvm_client::shown_certificate(&self.url, &TlsTrust::Any, Timeouts::default()).await?)
     }
 
     /// The one that is remembered.

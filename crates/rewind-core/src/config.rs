@@ -23,8 +23,9 @@ use zvm_client::Fingerprint;
 
 pub use check::default_state_dir;
 pub use error::ConfigError;
+pub use error::word;
 use revision::Revision;
-pub use secret::{CLIENT_SECRET_ENV, PASSWORD_ENV, SECRET_ENVS, Secret};
+pub use secret::{CLIENT_SECRET_ENV, PASSWORD_ENV, SECRET_ENVS, Secret, one_line};
 
 /// The environment variable that names the configuration file.
 pub const CONFIG_ENV: &str = "ZERTO_REWIND_CONFIG";
@@ -218,13 +219,12 @@ impl Config {
     /// The file is missing or cannot be read, is not JSON, has a key, a type or a value that is wrong, or may be used by others although it
     /// has a secret in it. The error names the file, the key and what to write; it never contains a secret.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (text, metadata) = read(&file)?;
-        let mut config = Self::parse_in(&text, &file, |name| std::env::var_os(name))?;
-        if config.holds_secret {
-            private(&file, &metadata)?;
-        }
-        unchanged_by_others(&file, &metadata)?;
+        let Read {
+            text,
+            mut config,
+            open,
+        } = Self::read(path)?;
+        open?;
         config.credentials = config.credentials.with_file_read()?;
         let known = match config.credentials.secret() {
             Secret::Known(secret) => Some(secret),
@@ -241,9 +241,30 @@ impl Config {
     ///
     /// As [`load`](Self::load), but for those of the secrets.
     pub fn state_dir_of(path: &Path) -> Result<PathBuf, ConfigError> {
+        Ok(Self::read(path)?.config.state_dir)
+    }
+
+    /// A configuration with whether others may use its file, for a look that goes on all the same. A secret in another file is not
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for those of the secrets.
+    pub(crate) fn inspect(path: &Path) -> Result<(Self, Result<(), ConfigError>), ConfigError> {
+        let Read { config, open, .. } = Self::read(path)?;
+        Ok((config, open))
+    }
+
+    fn read(path: &Path) -> Result<Read, ConfigError> {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (text, _) = read(&file)?;
-        Ok(Self::parse_in(&text, &file, |name| std::env::var_os(name))?.state_dir)
+        let (text, metadata) = read(&file)?;
+        let config = Self::parse_in(&text, &file, |name| std::env::var_os(name))?;
+        let open = match config.holds_secret {
+            true => private(&file, &metadata),
+            false => Ok(()),
+        };
+        let open = open.and_then(|()| unchanged_by_others(&file, &metadata));
+        Ok(Read { text, config, open })
     }
 
     /// Checks the text of a configuration file. `file` is named in errors, and relative paths start at its folder. The environment is not
@@ -274,6 +295,19 @@ impl Config {
         self.revision == since.revision
     }
 
+    /// Where the password or client secret comes from, for people.
+    pub(crate) fn secret_origin(&self) -> String {
+        let (secret, variable) = match &self.credentials {
+            Credentials::Password { password, .. } => (password, PASSWORD_ENV),
+            Credentials::Client { client_secret, .. } => (client_secret, CLIENT_SECRET_ENV),
+        };
+        match secret.origin() {
+            Some(origin) => origin,
+            None if self.holds_secret => "the configuration itself".to_owned(),
+            None => variable.to_owned(),
+        }
+    }
+
     /// Host and port of the ZVM, the key under which things are remembered about it.
     #[must_use]
     pub fn zvm(&self) -> String {
@@ -281,6 +315,15 @@ impl Config {
         let port = self.zerto_url.port_or_known_default().unwrap_or(443);
         format!("{host}:{port}")
     }
+}
+
+/// A configuration file as it was read.
+struct Read {
+    text: Zeroizing<String>,
+    /// With a secret in another file not read yet.
+    config: Config,
+    /// Whether others may use the secret in it.
+    open: Result<(), ConfigError>,
 }
 
 /// The text of a configuration file, and what the system says of the very file that it came from.

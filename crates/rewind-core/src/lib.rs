@@ -4,6 +4,7 @@
 pub mod catalog;
 pub mod certificate;
 pub mod config;
+pub mod doctor;
 pub mod duration;
 pub mod enforce;
 mod hint;
@@ -34,4 +35,4 @@ pub use recovery::{
     Destination, GuestPath, Patience, RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
     unpack,
 };
-pub use rewind::{RecoveryPlan, Rewind};
+pub use rewind::{RecoveryPlan, Rewind, Site};

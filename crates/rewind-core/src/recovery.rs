@@ -12,7 +12,7 @@ mod run;
 mod session;
 pub mod unpack;
 
-pub(crate) use orphans::{clean_up_beside, clean_up_orphans, left_mounted};
+pub(crate) use orphans::{claims, clean_up_beside, clean_up_orphans, left_mounted, mounts};
 pub use path::GuestPath;
 pub(crate) use plan::plan;
 pub(crate) use run::recover;

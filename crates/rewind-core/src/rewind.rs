@@ -14,6 +14,7 @@ use crate::{
     state::{State, StateError},
     stop::Stops,
 };
+use serde::Serialize;
 use std::{
     sync::{Arc, Weak},
     time::Duration,
@@ -47,6 +48,15 @@ pub struct RecoveryPlan {
     pub path: String,
     /// Where it would land on this host.
     pub destination: String,
+}
+
+/// Which ZVM it is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Site {
+    /// The name of its site.
+    pub name: String,
+    /// Its version, where it says so.
+    pub version: Option<String>,
 }
 
 /// What the operations share.
@@ -109,6 +119,22 @@ impl Rewind {
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         certificate::take(&self.core.warnings)
+    }
+
+    /// Logs in, and asks the ZVM which one it is.
+    ///
+    /// # Errors
+    /// Those of the ZVM, and of the login.
+    pub async fn site(&self, call: &Call) -> Result<Site, Error> {
+        let asked = async { Ok(self.core.zvm.local_site().await?) };
+        let site = call
+            .watch()
+            .during(|| "logging in".to_owned(), asked)
+            .await?;
+        Ok(Site {
+            name: shown(&site.name),
+            version: site.version.as_deref().map(shown),
+        })
     }
 
     /// The catalog as its file is now; an empty one where none is configured.
@@ -271,7 +297,7 @@ impl Core {
 }
 
 /// What the configuration asks for and this version can't do is refused: less than was asked for would go unnoticed.
-fn check(config: &Config) -> Result<(), Error> {
+pub(crate) fn check(config: &Config) -> Result<(), Error> {
     let refused = |what: &str, next: &str| {
         let file = config.file.display();
         let message = format!("{file}: {what} can't be honoured by this version");
@@ -295,7 +321,8 @@ fn check(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-fn zvm_config(
+/// How the client is to call the ZVM.
+pub(crate) fn zvm_config(
     config: &Config,
     judge: Option<Arc<dyn CertificateJudge>>,
 ) -> Result<ZvmConfig, Error> {
@@ -317,11 +344,7 @@ fn zvm_config(
                 client_secret: client_secret.into(),
             },
         },
-        tls: match (&config.tls.ca_file, config.tls.verify) {
-            (Some(file), true) => TlsTrust::CaFile(file.clone()),
-            (None, true) => TlsTrust::System,
-            (_, false) => TlsTrust::Any,
-        },
+        tls: TlsTrust::from(&config.tls),
         judge,
         timeouts: Timeouts::default(),
     })

@@ -26,6 +26,8 @@ const AFTER_HELP: &str = "\
 Examples:
   zerto-rewind demo                                   the whole story on a simulated ZVM
   zerto-rewind demo rogue                             an agent that asks nobody is held by the proxy
+  zerto-rewind init                                   make a configuration for your own ZVM
+  zerto-rewind doctor                                 is everything there that is needed?
   zerto-rewind find jp-ubuntu                         which VPGs protect this VM?
   zerto-rewind guard jp-ubuntu --action \"edit nginx.conf\"
   zerto-rewind checkpoints jp-ubuntu --since 7d
@@ -72,6 +74,12 @@ Examples:
 Shows what it is going to do and asks before it mounts anything. A person has to agree, so it refuses
 without a terminal (exit code 3). Nothing on the VM is changed, no existing file is overwritten.")]
     Recover(Recover),
+    /// Make a configuration: asks at a terminal, and tries what it is told
+    #[command(after_help = INIT_HELP)]
+    Init(crate::commands::init::InitArgs),
+    /// Look at all that is needed, and say what is wrong and what to do about it
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor,
     /// Look at the ZVM's certificate, and accept it
     #[command(after_help = TRUST_HELP)]
     Trust,
@@ -204,6 +212,27 @@ Examples:
     Accept(crate::commands::catalog::accept::AcceptArgs),
 }
 
+const INIT_HELP: &str = "\
+Examples:
+  zerto-rewind init                                        asks
+  zerto-rewind --config ./config.json init
+  pass show zvm | zerto-rewind init --url https://zvm.example.com --username rewind --password-stdin
+  zerto-rewind init --url zvm --username rewind --password-command \"pass show zvm\" --verify-tls
+
+Writes the file that --config or ZERTO_REWIND_CONFIG names, else config.json in your own folder of
+configurations, and beside it an empty catalog where there is none. Without a terminal nothing is
+asked. A password is never an argument.";
+
+const DOCTOR_HELP: &str = "\
+Examples:
+  zerto-rewind doctor
+  zerto-rewind doctor --json | jq -r '.checks[] | select(.status == \"failed\") | .message'
+
+Nothing is changed on the ZVM, and no certificate is accepted for later. It logs in once.
+
+Exits with 0 where nothing failed, else with the code of the first failure: 2 configuration,
+5 ZVM unreachable or login refused, 1 anything else.";
+
 const TRUST_HELP: &str = "\
 With `verify_tls: false`, the first certificate of a ZVM is remembered, and another one stops everything. This shows both and
 asks, so it refuses without a terminal (exit code 3). No password is sent.";
@@ -315,7 +344,7 @@ fn duration(text: &str) -> Result<std::time::Duration, rewind_core::duration::Du
 }
 
 /// A variable that a script did not set must not be as good as an option that was left out.
-fn not_blank(text: &str) -> Result<String, &'static str> {
+pub fn not_blank(text: &str) -> Result<String, &'static str> {
     match text.trim().is_empty() {
         true => Err("it is empty: give a value, or leave the option out"),
         false => Ok(text.to_owned()),

@@ -13,9 +13,11 @@ mod checkpoints;
 mod completions;
 #[cfg(feature = "demo")]
 mod demo;
+mod doctor;
 mod find;
 mod guard;
 pub mod hook;
+pub mod init;
 pub mod install;
 pub mod mcp;
 pub mod proxy;
@@ -37,6 +39,11 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
         Command::Demo(arguments) => return demo::run(arguments, interrupt).await,
         #[cfg(feature = "demo")]
         Command::DemoGuestOps(arguments) => return demo::guest_ops(arguments, interrupt).await,
+        Command::Init(arguments) => init::run(config, arguments, output, &interrupt).await,
+        Command::Doctor => match doctor::run(config, output, &interrupt).await {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Find { vm } => find::run(config, &vm, output, &interrupt).await,
         Command::Guard(arguments) => guard::run(config, arguments, output, &interrupt).await,
         Command::Checkpoints(arguments) => {

@@ -1,9 +1,9 @@
 //! One command's dealings with the ZVM.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rewind_core::{
     Call, Error, ErrorCode, Rewind,
-    config::{CONFIG_ENV, Config, ConfigError},
+    config::{CONFIG_ENV, Config},
     state::{LoginBlocked, LoginError, LoginOutcome, State},
 };
 use tokio_util::sync::CancellationToken;
@@ -18,13 +18,19 @@ const LOCKS: &str = "A ZVM locks an account after five refused logins: go on onl
 /// # Errors
 /// What is wrong with it.
 pub fn load(config: Option<&Path>) -> Result<Config, Error> {
-    match Config::locate(config) {
-        Ok(file) => Ok(Config::load(&file)?),
-        Err(error @ ConfigError::NotNamed) => Err(Error::from(error).with_next(format!(
+    Ok(Config::load(&locate(config)?)?)
+}
+
+/// The configuration file that `--config` or the environment names.
+///
+/// # Errors
+/// Neither names one.
+pub fn locate(config: Option<&Path>) -> Result<PathBuf, Error> {
+    Config::locate(config).map_err(|error| {
+        Error::from(error).with_next(format!(
             "Give --config FILE, or set the environment variable {CONFIG_ENV} to the path of the configuration file."
-        ))),
-        Err(error) => Err(error.into()),
-    }
+        ))
+    })
 }
 
 /// Loads the configuration that the environment names, for a program without options.
@@ -56,11 +62,16 @@ impl Session {
     /// # Errors
     /// What is wrong with the configuration.
     pub fn open(config: Option<&Path>, interrupt: &Interrupt) -> Result<Self, Error> {
-        Ok(Self {
-            rewind: open(config)?,
+        Ok(Self::with(open(config)?, interrupt))
+    }
+
+    /// With this ZVM.
+    pub fn with(rewind: Rewind, interrupt: &Interrupt) -> Self {
+        Self {
+            rewind,
             cancel: interrupt.token(),
             change_id: rewind_mcp::new_change_id(),
-        })
+        }
     }
 
     /// Asks something of the ZVM, with its progress shown meanwhile. Where no login is tried any more because too many were
@@ -146,11 +157,19 @@ impl Session {
 
     fn call(&self) -> Call {
         Call {
-            progress: Some(Bar::new()),
-            cancel: self.cancel.clone(),
-            caller: caller(),
             session_change_id: self.change_id.clone(),
+            ..call(self.cancel.clone())
         }
+    }
+}
+
+/// A call of the person or script at this command line, with its progress shown.
+pub fn call(cancel: CancellationToken) -> Call {
+    Call {
+        progress: Some(Bar::new()),
+        cancel,
+        caller: caller(),
+        session_change_id: String::new(),
     }
 }
 

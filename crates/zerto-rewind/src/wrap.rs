@@ -20,7 +20,6 @@ pub fn hanging(text: &str, first: &str) -> String {
 }
 
 /// Breaks a text at spaces. Its first line begins with `first`, the others are as far to the right.
-#[cfg(feature = "demo")]
 pub fn wrap(sentence: &str, first: &str) -> String {
     wrap_after(sentence, first, &" ".repeat(first.chars().count()))
 }

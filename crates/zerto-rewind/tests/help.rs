@@ -32,6 +32,8 @@ fn every_command_says_what_it_does() {
         "guard",
         "checkpoints",
         "recover",
+        "init",
+        "doctor",
         "trust",
         "catalog",
         "catalog test",

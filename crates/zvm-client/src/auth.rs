@@ -39,6 +39,14 @@ const OF_A_LOGIN: Duration = Duration::from_millis(100);
 /// Of a token answer.
 const LIMIT: u64 = 1 << 20;
 
+/// What a login brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// The roles that the token claims for the account, sorted, as Keycloak's default mappers write them. None where it claims none,
+    /// which says nothing. For information: what is permitted, the ZVM decides.
+    pub roles: Option<Vec<String>>,
+}
+
 type Flight = Shared<BoxFuture<'static, Result<Arc<Token>, Error>>>;
 
 #[derive(Debug)]
@@ -104,6 +112,14 @@ impl Auth {
 
     pub(crate) fn account(&self) -> &str {
         self.credentials.account()
+    }
+
+    /// Makes sure that there is a token, and says what is in it.
+    pub(crate) async fn login(self: &Arc<Self>, until: Instant) -> Result<Login, Error> {
+        let token = self.token(until).await?;
+        Ok(Login {
+            roles: token.roles(),
+        })
     }
 
     /// A token that is good for a while. Where it has to be asked for, nothing is sent again after `until`.

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use crate::{
-    Error, LoginGate, ZvmConfig,
+    Error, Login, LoginGate, ZvmConfig,
     auth::{Auth, Token},
     decode,
     transport::{Effect, Failure, Reply, Retrying, Transport, seconds},
@@ -168,6 +168,17 @@ impl Zvm {
             shared: Arc::clone(&self.shared),
             deadline: Some(deadline),
         }
+    }
+
+    /// Logs in, unless there is a token already. Calls do that by themselves.
+    ///
+    /// # Errors
+    /// Those of a login: [`Error::LoginRefused`], [`Error::LoginBlocked`], [`Error::NoSecret`], and those of the connection.
+    pub async fn log_in(&self) -> Result<Login, Error> {
+        let limit = self.limit();
+        let sent = AtomicBool::new(false);
+        self.within(limit, "log in", &sent, self.auth().login(limit.until))
+            .await
     }
 
     /// Host and port, as messages name it.

@@ -17,6 +17,7 @@ mod secret;
 mod tls;
 mod transport;
 
+pub use auth::Login;
 pub use certificate::{CertificateJudge, CertificateRefusal, Fingerprint, NoFingerprint};
 pub use client::Zvm;
 pub use config::{Credentials, Timeouts, TlsTrust, ZvmConfig};
@@ -25,4 +26,5 @@ pub use error::Error;
 pub use login::{LoginAttempt, LoginBlocked, LoginGate, NoLoginGate};
 pub use model::*;
 pub use secret::{Secret, SecretSource};
-pub use transport::shown_certificate;
+pub use tls::authorities;
+pub use transport::{proxy_of, shown_certificate};

@@ -45,6 +45,14 @@ pub(crate) fn client_config(
     Ok(config)
 }
 
+/// How many certificates a PEM file has that authorities are taken from. Reads the file.
+///
+/// # Errors
+/// `Config`: it can't be read, or is not one.
+pub fn authorities(file: &Path) -> Result<usize, Error> {
+    certificates(file).map(|certificates| certificates.len())
+}
+
 /// Verifies what an authority vouches for, that the server holds the certificate's key, and what the judge says, if there is one.
 #[derive(Debug)]
 struct CertificateVerifier {

@@ -9,6 +9,7 @@ pub(crate) use retry::Retrying;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header, redirect};
 use tokio::sync::OnceCell;
 use url::{Host, Url};
@@ -72,13 +73,7 @@ impl Transport {
 
     /// The HTTP client; built where files may be read.
     pub(crate) async fn client(&self) -> Result<&Client, Error> {
-        let build = || async {
-            let (tls, judge, timeouts) = (self.tls.clone(), self.judge.clone(), self.timeouts);
-            let direct = is_loopback(&self.base);
-            tokio::task::spawn_blocking(move || build(&tls, judge.as_ref(), &timeouts, direct))
-                .await
-                .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?
-        };
+        let build = || build_beside(&self.tls, self.judge.as_ref(), &self.timeouts, &self.base);
         self.client.get_or_try_init(build).await
     }
 
@@ -143,15 +138,20 @@ impl Transport {
     }
 }
 
-/// The certificate that a ZVM shows now, whatever is known of it. Only TLS is spoken: nothing is sent.
+/// The certificate that a ZVM shows now and that `trust` accepts, whatever is known of it. Only TLS is spoken: nothing is sent.
 ///
 /// # Errors
-/// `Unreachable`, and `Certificate` where the server does not hold its key; `Config` for a URL that can never work.
-pub async fn shown_certificate(url: &Url, timeouts: Timeouts) -> Result<Fingerprint, Error> {
+/// `Unreachable`; `Certificate` where `trust` does not accept it, or the server does not hold its key; `Config` for a URL or a CA
+/// file that can never work.
+pub async fn shown_certificate(
+    url: &Url,
+    trust: &TlsTrust,
+    timeouts: Timeouts,
+) -> Result<Fingerprint, Error> {
     const WHAT: &str = "look at the certificate";
     let (base, host) = config::base(url)?;
     let judge: Arc<dyn CertificateJudge> = Arc::new(Look);
-    let client = build(&TlsTrust::Any, Some(&judge), &timeouts, is_loopback(&base))?;
+    let client = build_beside(trust, Some(&judge), &timeouts, &base).await?;
     match client.head(base).send().await {
         Ok(_) => Err(Error::Unreadable {
             what: WHAT.into(),
@@ -162,6 +162,36 @@ pub async fn shown_certificate(url: &Url, timeouts: Timeouts) -> Result<Fingerpr
             failure => Err(failure.into_error(WHAT, &host, Effect::None)),
         },
     }
+}
+
+/// The proxy that the environment names for a ZVM (`HTTPS_PROXY` and so on), as host and port. None: it is spoken to directly.
+#[must_use]
+pub fn proxy_of(url: &Url) -> Option<(String, u16)> {
+    if is_loopback(url) {
+        return None;
+    }
+    let proxy = Matcher::from_system().intercept(&url.as_str().parse().ok()?)?;
+    let uri = proxy.uri();
+    let port = uri.port_u16().unwrap_or(match uri.scheme_str() {
+        Some("https") => 443,
+        _ => 80,
+    });
+    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
+    Some((host.to_owned(), port))
+}
+
+/// [`build`] where files may be read.
+async fn build_beside(
+    trust: &TlsTrust,
+    judge: Option<&Arc<dyn CertificateJudge>>,
+    timeouts: &Timeouts,
+    base: &Url,
+) -> Result<Client, Error> {
+    let (trust, judge, timeouts) = (trust.clone(), judge.cloned(), *timeouts);
+    let direct = is_loopback(base);
+    tokio::task::spawn_blocking(move || build(&trust, judge.as_ref(), &timeouts, direct))
+        .await
+        .map_err(|error| Error::Config(format!("TLS can't be set up: {error}")))?
 }
 
 fn build(

@@ -211,7 +211,14 @@ impl Realm {
         } else {
             "profile email"
         };
-        let access_token = jwt(request, scope, now, switches.token_lifetime, rng);
+        let access_token = jwt(
+            request,
+            scope,
+            now,
+            switches.token_lifetime,
+            switches.roles.as_deref(),
+            rng,
+        );
         self.access.insert(
             access_token.clone(),
             Access {
@@ -241,7 +248,14 @@ impl Realm {
         if !switches.refresh_token {
             return granted;
         }
-        let refresh_token = jwt(request, "refresh", now, switches.refresh_lifetime, rng);
+        let refresh_token = jwt(
+            request,
+            "refresh",
+            now,
+            switches.refresh_lifetime,
+            None,
+            rng,
+        );
         self.sessions.push(Session {
             refresh_token: refresh_token.clone(),
             client_id: request.client_id.clone(),
@@ -321,14 +335,21 @@ pub(crate) fn uuid(rng: &mut impl RngCore) -> String {
 }
 
 /// Looks like a JWT; its signature is random, as only the simulator itself has to know it again.
-fn jwt(request: &Request, scope: &str, now: i64, lifetime: u64, rng: &mut impl RngCore) -> String {
+fn jwt(
+    request: &Request,
+    scope: &str,
+    now: i64,
+    lifetime: u64,
+    roles: Option<&[String]>,
+    rng: &mut impl RngCore,
+) -> String {
     let issued = now / 1000;
     let subject = if request.username.is_empty() {
         format!("service-account-{}", request.client_id)
     } else {
         request.username.clone()
     };
-    let claims = serde_json::json!({
+    let mut claims = serde_json::json!({
         "exp": issued.saturating_add(i64::try_from(lifetime).unwrap_or(i64::MAX)),
         "iat": issued,
         "jti": uuid(rng),
@@ -337,6 +358,14 @@ fn jwt(request: &Request, scope: &str, now: i64, lifetime: u64, rng: &mut impl R
         "scope": scope,
         "preferred_username": subject,
     });
+    if let (Some(roles), Some(claims)) = (roles, claims.as_object_mut()) {
+        let access = serde_json::json!({ "roles": roles });
+        claims.insert(
+            "resource_access".to_owned(),
+            serde_json::json!({ PUBLIC_CLIENT: access }),
+        );
+        claims.insert("realm_access".to_owned(), access);
+    }
     let mut signature = [0; 64];
     rng.fill(&mut signature);
     format!(

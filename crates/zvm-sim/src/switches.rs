@@ -31,6 +31,8 @@ pub struct Switches {
     pub require_openid: bool,
     /// State of the user's account.
     pub account: Account,
+    /// The roles that access tokens claim for the account, of the realm and of the public client alike; nothing: they claim none.
+    pub roles: Option<Vec<String>>,
     /// `false`: the token endpoint answers 503 with an HTML page, as while the appliance starts.
     pub keycloak_up: bool,
 
@@ -162,6 +164,7 @@ impl Default for Switches {
             session_lifetime: 36_000,
             require_openid: false,
             account: Account::Ready,
+            roles: None,
             keycloak_up: true,
             casing: Casing::Pascal,
             dates: Dates::Iso,

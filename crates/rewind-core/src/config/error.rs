@@ -93,8 +93,8 @@ impl ConfigError {
     }
 }
 
-/// A path as a shell reads it.
-fn word(path: &Path) -> String {
+/// A path as a shell reads it, for a command that is shown to a person.
+pub fn word(path: &Path) -> String {
     let shown = path.display().to_string();
     match shlex::try_quote(&shown) {
         Ok(word) => word.into_owned(),

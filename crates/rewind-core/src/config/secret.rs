@@ -88,12 +88,28 @@ impl Secret {
         }
     }
 
+    /// Where it comes from, for people, unless it is known.
+    pub(super) fn origin(&self) -> Option<String> {
+        let (key, from) = match self {
+            Self::Known(_) => return None,
+            Self::File(file) => (&file.key, &file.path),
+            Self::Command(command) => (&command.key, &command.program),
+        };
+        Some(format!("`{key}` ({})", from.display()))
+    }
+
     /// With its file read, where it is in one.
     pub(super) fn with_file_read(self) -> Result<Self, ConfigError> {
         match self {
             Self::File(file) => file.read().map(Self::Known),
             other => Ok(other),
         }
+    }
+}
+
+impl From<SecretString> for Secret {
+    fn from(secret: SecretString) -> Self {
+        Self::Known(secret)
     }
 }
 
@@ -137,12 +153,15 @@ impl SecretFile {
         file.take(MAX_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
-        secret(&bytes).map_err(|problem| wrong(problem.to_owned()))
+        one_line(&bytes).map_err(|problem| wrong(problem.to_owned()))
     }
 }
 
-/// The one line of a file or of an output, without its end.
-fn secret(bytes: &[u8]) -> Result<SecretString, &'static str> {
+/// A secret that is the one line of a file, of an output or of what was typed, without its end.
+///
+/// # Errors
+/// Why it is none, without any part of it.
+pub fn one_line(bytes: &[u8]) -> Result<SecretString, &'static str> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err("is too long for a secret");
     }
@@ -196,7 +215,7 @@ impl SecretCommand {
             let said = complaint(&ended);
             return Err(wrong(format!("failed ({}){said}", ended.status)));
         }
-        secret(&ended.stdout)
+        one_line(&ended.stdout)
             .map_err(|problem| wrong(format!("ended well, but its output {problem}")))
     }
 

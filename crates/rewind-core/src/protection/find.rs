@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Error, ErrorCode, text};
 use futures::future::try_join_all;
-use zvm_client::{VmFilter, VmRow, Vpg, Zvm};
+use zvm_client::{EnumValue, VmFilter, VmRow, Vpg, Zvm};
 
 /// The longest text that is looked for; vCenter allows 80 characters in a name, a DNS name has at most 253.
 const WANTED_MAX_LEN: usize = 256;
@@ -40,6 +40,32 @@ pub(crate) struct FoundVpg {
 }
 
 impl FoundVpg {
+    /// A VPG, with its state by name and what that means. `entity` is what the row of a VM says that it is protected as.
+    pub async fn of(
+        zvm: &Zvm,
+        vpg: Vpg,
+        entity: Option<&EnumValue>,
+    ) -> Result<Self, zvm_client::Error> {
+        let (status, sub_status) = readiness::state_names(zvm, &vpg).await?;
+        let cloud =
+            readiness::cloud(&vpg.protected_entity).or_else(|| entity.and_then(readiness::cloud));
+        let refused = match cloud {
+            Some(cloud) => Some((
+                ErrorCode::ProtectedSiteIsCloud,
+                format!("its protected site is {cloud}"),
+            )),
+            None => {
+                readiness::refusal(&status, &sub_status).map(|why| (ErrorCode::VpgNotReady, why))
+            }
+        };
+        Ok(Self {
+            vpg,
+            status,
+            sub_status,
+            refused,
+        })
+    }
+
     /// The VPG's name, safe to show.
     pub fn name(&self) -> String {
         text::display(&self.vpg.name, SHOWN_MAX_LEN)
@@ -129,22 +155,7 @@ pub(crate) async fn find(zvm: &Zvm, wanted: &str) -> Result<Found, Error> {
 
 async fn protecting_vpg(zvm: &Zvm, row: &VmRow) -> Result<FoundVpg, Error> {
     let vpg = zvm.vpg(&row.vpg_identifier).await?;
-    let (status, sub_status) = readiness::state_names(zvm, &vpg).await?;
-    let cloud =
-        readiness::cloud(&vpg.protected_entity).or_else(|| readiness::cloud(&row.protected_entity));
-    let refused = match cloud {
-        Some(cloud) => Some((
-            ErrorCode::ProtectedSiteIsCloud,
-            format!("its protected site is {cloud}"),
-        )),
-        None => readiness::refusal(&status, &sub_status).map(|why| (ErrorCode::VpgNotReady, why)),
-    };
-    Ok(FoundVpg {
-        vpg,
-        status,
-        sub_status,
-        refused,
-    })
+    Ok(FoundVpg::of(zvm, vpg, Some(&row.protected_entity)).await?)
 }
 
 /// The text to look for, if it can be one.

@@ -133,7 +133,7 @@ async fn begun(core: &Core, orphan: &OpenSession) -> Result<Option<FlrSessionId>
 
 /// Whether a session may be the one that a recovery of ours opened: by its identifier, or, while the ZVM's answer is on its way to a
 /// living process, by what it mounts.
-pub(super) fn claims(open: &OpenSession, session: &FlrSession) -> bool {
+pub(crate) fn claims(open: &OpenSession, session: &FlrSession) -> bool {
     match &open.session_identifier {
         Some(id) => FlrSessionId(id.clone()).same_as(&session.id),
         None => !open.is_orphan() && mounts(session, &open.mount),
@@ -141,7 +141,7 @@ pub(super) fn claims(open: &OpenSession, session: &FlrSession) -> bool {
 }
 
 /// Whether the ZVM says that a session mounts exactly this.
-pub(super) fn mounts(session: &FlrSession, mount: &FlrMount) -> bool {
+pub(crate) fn mounts(session: &FlrSession, mount: &FlrMount) -> bool {
     let is = |said: &Option<String>, id: &str| {
         said.as_deref()
             .is_some_and(|said| said.eq_ignore_ascii_case(id))

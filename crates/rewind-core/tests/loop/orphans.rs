@@ -1,6 +1,7 @@
-use crate::support::{World, call, recovery, request};
+use crate::support::{World, call, config_text, recovery, request};
 use rewind_core::{
     Rewind,
+    doctor::{self, Check, Status},
     state::{FlrMount, State},
 };
 use zvm_sim::{FlrState, Spread};
@@ -225,4 +226,67 @@ async fn a_clean_up_that_hangs_or_fails_does_not_hold_up_a_guard() {
         assert!(started.elapsed().as_secs_f64() < 15.0, "{method}");
         assert_eq!(world.sim.flr_sessions().len(), 1);
     }
+}
+
+/// What doctor says of the sessions, with the state of the user who did not mount them or of another one.
+async fn diagnosed(world: &World) -> Check {
+    let file = world.folder().join("config.json");
+    let text = config_text(&world.sim, world.folder(), "state", &serde_json::json!({}));
+    std::fs::write(&file, text).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let report = doctor::run(Ok(file), &call()).await.unwrap();
+    let mut checks = report.checks.into_iter();
+    checks
+        .find(|check| check.id == doctor::id::SESSIONS)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn doctor_tells_what_was_left_behind_and_leaves_it() {
+    let world = World::new().await;
+    let (session, checkpoint) = mounted(&world).await;
+    let deletes = world.count("DELETE", "");
+    let found = diagnosed(&world).await;
+    assert_eq!(found.status, Status::Ok);
+    assert!(found.message.contains("1 session of others"), "{found:?}");
+
+    let dead = Dead::of(&world.rewind);
+    let mount = dead.mount(&world, &world.rewind, &checkpoint);
+    let number = dead.state.session_opening(&mount).unwrap();
+    // Its owner lives.
+    for opened in [false, true] {
+        let found = diagnosed(&world).await;
+        assert_eq!(found.status, Status::Ok, "{found:?}");
+        assert!(
+            found.message.contains("1 recovery is in progress"),
+            "{found:?}"
+        );
+        assert!(!found.message.contains("of others"), "{found:?}");
+        if !opened {
+            dead.state.session_opened(number, &session).unwrap();
+        }
+    }
+    dead.state.session_left(number, "it is in use").unwrap();
+    let found = diagnosed(&world).await;
+    assert_eq!(found.status, Status::Warning, "{found:?}");
+    let details = found.details.join("\n");
+    for part in [&*session, &*checkpoint, "it is in use"] {
+        assert!(details.contains(part), "{part}: {details}");
+    }
+    assert!(found.fix.unwrap().contains("zerto-rewind find"));
+    // An answer that was lost, of an owner that died.
+    drop(dead);
+    let dead = Dead::of(&world.rewind);
+    dead.state.session_opening(&mount).unwrap();
+    drop(dead);
+    let found = diagnosed(&world).await;
+    assert!(found.message.ends_with("2 FLR sessions"), "{found:?}");
+    assert_eq!(world.count("DELETE", ""), deletes, "it was touched");
+    assert_eq!(world.sim.flr_sessions().len(), 1);
+
+    // What is not there any more was not left.
+    world.sim.restart();
+    let found = diagnosed(&world).await;
+    assert_eq!(found.status, Status::Ok, "{found:?}");
 }

@@ -87,6 +87,12 @@ impl World {
 }
 
 pub fn config(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Config {
+    let text = config_text(sim, folder, state, keys);
+    Config::parse(&text, &folder.join("config.json")).unwrap()
+}
+
+/// As it stands in the file.
+pub fn config_text(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> String {
     let access = sim.access();
     let mut config = json!({
         "zerto_url": access.url,
@@ -101,7 +107,7 @@ pub fn config(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Config {
     for (key, value) in keys.as_object().unwrap() {
         config[key] = value.clone();
     }
-    Config::parse(&config.to_string(), &folder.join("config.json")).unwrap()
+    config.to_string()
 }
 
 fn open(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Rewind {

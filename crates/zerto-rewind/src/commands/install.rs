@@ -9,9 +9,11 @@ mod file;
 mod harness;
 mod json;
 mod proof;
+mod survey;
 mod toml;
 
 pub use harness::Harness;
+pub use survey::{Found, survey};
 
 use crate::{commands::run, output, session, terminal};
 use change::Change;

@@ -99,6 +99,28 @@ impl Terminal {
         );
     }
 
+    /// Waits until this stands on the screen so often.
+    pub async fn shows_again(&self, wanted: &str, times: usize) {
+        let shown = timeout(PATIENCE, async {
+            while self.text().matches(wanted).count() < times {
+                self.screen.grew.notified().await;
+            }
+        });
+        assert!(
+            shown.await.is_ok(),
+            "{wanted:?} is not shown {times} times: {}",
+            self.text()
+        );
+    }
+
+    /// Whether it shows what is typed.
+    pub fn echoes(&self) -> bool {
+        let modes = rustix::termios::tcgetattr(&self.master)
+            .unwrap()
+            .local_modes;
+        modes.contains(rustix::termios::LocalModes::ECHO)
+    }
+
     /// Types a line.
     pub fn types(&mut self, line: &str) {
         self.master

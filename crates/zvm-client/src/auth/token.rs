@@ -1,11 +1,15 @@
 //! What the token endpoint gives.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use crate::decode::Scalar;
+use crate::decode::{self, Many, Maybe, Scalar};
 
 /// Keycloak's own default, where the answer does not say.
 const LIFE: u64 = 60;
@@ -30,6 +34,29 @@ impl Token {
         self.access.expose_secret()
     }
 
+    /// The roles that the realm and its clients give the account, sorted: `realm_access` and `resource_access` of the claims, as
+    /// Keycloak's own mappers write them. None where it has neither. Nobody vouches for them here: only the ZVM can verify a token.
+    pub(super) fn roles(&self) -> Option<Vec<String>> {
+        let payload = self.access().split('.').nth(1)?;
+        let payload = URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?;
+        let claims: Claims = decode::object(&payload).ok()?;
+        let (realm, clients) = (claims.realm_access.0, claims.resource_access.0);
+        if realm.is_none() && clients.is_none() {
+            return None;
+        }
+        let clients = clients.into_iter().flat_map(BTreeMap::into_values);
+        let mut roles: Vec<_> = realm
+            .into_iter()
+            .chain(clients.filter_map(|client| client.0))
+            .flat_map(|access| access.roles.0)
+            .filter_map(Scalar::text)
+            .map(|role| decode::line(&role))
+            .collect();
+        roles.sort_unstable();
+        roles.dedup();
+        Some(roles)
+    }
+
     /// Good for long enough to be sent.
     pub(super) fn is_fresh(&self) -> bool {
         Instant::now() < self.fresh_until
@@ -49,6 +76,19 @@ impl Token {
             ..self.clone()
         }
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Claims {
+    realm_access: Maybe<Access>,
+    resource_access: Maybe<BTreeMap<String, Maybe<Access>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Access {
+    roles: Many<Scalar>,
 }
 
 /// `SuccessTokenResult` of the OpenAPI file.
@@ -153,6 +193,35 @@ mod tests {
         )
         .unwrap();
         assert_eq!(offline.refresh(), Some("r"));
+    }
+
+    #[test]
+    fn roles_are_read_where_the_token_has_them() {
+        let roles = |claims: &str| {
+            let access = format!("eyJh.{}.c2ln", URL_SAFE_NO_PAD.encode(claims));
+            let json = format!(r#"{{"access_token":"{access}"}}"#);
+            token(&json, Instant::now()).unwrap().roles()
+        };
+        let claims = r#"{"realm_access":{"roles":["viewer","admin"]},
+            "resource_access":{"account":{"roles":["view-profile"]},"zerto-client":{"roles":["admin","a\u001b[31mb"]}}}"#;
+        assert_eq!(
+            roles(claims).unwrap(),
+            ["a [31mb", "admin", "view-profile", "viewer"]
+        );
+        assert_eq!(roles(r#"{"realm_access":{"roles":[]}}"#), Some(vec![]));
+        for without in [
+            "{}",
+            "[]",
+            "",
+            r#"{"realm_access":7}"#,
+            r#"{"realm_access":null}"#,
+        ] {
+            assert_eq!(roles(without), None, "{without}");
+        }
+        for opaque in ["opaque", "a.%%.c", "..", "a.b.c"] {
+            let json = format!(r#"{{"access_token":"{opaque}"}}"#);
+            assert_eq!(token(&json, Instant::now()).unwrap().roles(), None);
+        }
     }
 
     #[test]

@@ -50,12 +50,7 @@ impl Zvm {
             "list the FLR sessions of VM {}",
             decode::line(vm_identifier)
         );
-        let mut url = self.url(&what, "v1/flrs", &[])?;
-        url.query_pairs_mut()
-            .append_pair("vmIdentifier", vm_identifier);
-        let call = Call::get(&what, url, LIST);
-        let body = self.call(&call).await?;
-        let mut sessions = bodies::flr_sessions(&body).map_err(|why| call.unreadable(why))?;
+        let mut sessions = self.sessions(&what, Some(vm_identifier)).await?;
         sessions.retain(|session| {
             session
                 .vm_identifier
@@ -63,6 +58,24 @@ impl Zvm {
                 .is_none_or(|vm| vm.eq_ignore_ascii_case(vm_identifier))
         });
         Ok(sessions)
+    }
+
+    /// The open sessions of every VM: `GET /v1/flrs`.
+    ///
+    /// # Errors
+    /// As [`Zvm::flr_sessions`].
+    pub async fn all_flr_sessions(&self) -> Result<Vec<FlrSession>, Error> {
+        self.sessions("list the FLR sessions", None).await
+    }
+
+    async fn sessions(&self, what: &str, vm: Option<&str>) -> Result<Vec<FlrSession>, Error> {
+        let mut url = self.url(what, "v1/flrs", &[])?;
+        if let Some(vm) = vm {
+            url.query_pairs_mut().append_pair("vmIdentifier", vm);
+        }
+        let call = Call::get(what, url, LIST);
+        let body = self.call(&call).await?;
+        bodies::flr_sessions(&body).map_err(|why| call.unreadable(why))
     }
 
     /// `GET /v1/flrs/{id}`. None: gone.

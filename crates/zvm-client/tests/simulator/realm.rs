@@ -206,3 +206,20 @@ async fn another_certificate_than_the_trusted_one_is_refused() {
     assert_eq!(logins(&sim), 0);
     call(&any).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_login_says_which_roles_the_token_claims() {
+    let sim = sim_without_disks().await;
+    let zvm = zvm(&sim);
+    assert_eq!(zvm.log_in().await.unwrap().roles, None);
+    sim.update(|switches| switches.roles = Some(vec!["viewer".into(), "admin".into()]));
+    // There is a token already.
+    assert_eq!(zvm.log_in().await.unwrap().roles, None);
+    assert_eq!(logins(&sim), 1);
+    let fresh = crate::zvm(&sim).log_in().await.unwrap();
+    assert_eq!(fresh.roles.unwrap(), ["admin", "viewer"]);
+    let refused = with_password(&sim, "wrong").log_in().await.unwrap_err();
+    assert!(matches!(refused, Error::LoginRefused { .. }), "{refused}");
+    let only_token = |request: &zvm_sim::RequestRecord| request.is("POST", "/token");
+    assert!(sim.requests().iter().all(only_token));
+}

@@ -18,7 +18,7 @@ use tokio::{
 use url::Url;
 use zvm_client::{
     CertificateJudge, CertificateRefusal, Error, Fingerprint, NoLoginGate, Timeouts, TlsTrust, Zvm,
-    ZvmConfig, shown_certificate,
+    ZvmConfig, authorities, shown_certificate,
 };
 
 use crate::server::{Server, Step, builder, config, ok, server_config};
@@ -166,7 +166,7 @@ async fn a_judge_is_asked_in_every_handshake_before_anything_is_sent() {
         })
         .await;
 
-        let shown = shown_certificate(&server.url(), Timeouts::default())
+        let shown = shown_certificate(&server.url(), &TlsTrust::Any, Timeouts::default())
             .await
             .unwrap();
         assert!(server.seen().is_empty());
@@ -205,7 +205,7 @@ async fn a_judge_comes_on_top_of_what_is_verified() {
         serving(&params(&NAMES)).await,
         serving(&params(&NAMES)).await,
     );
-    let shown = shown_certificate(&server.url(), Timeouts::default())
+    let shown = shown_certificate(&server.url(), &TlsTrust::Any, Timeouts::default())
         .await
         .unwrap();
     let file = folder.path().join("zvm.pem");
@@ -218,6 +218,14 @@ async fn a_judge_comes_on_top_of_what_is_verified() {
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Certificate { .. }), "{error}");
+    // What is looked at is looked at with the same eyes.
+    for (certificate, accepted) in [(&server.certificate, true), (&other.certificate, false)] {
+        let trust = pem(&file, certificate);
+        assert_eq!(authorities(&file).unwrap(), 1);
+        let looked = shown_certificate(&server.url(), &trust, Timeouts::default()).await;
+        assert_eq!(looked.ok(), accepted.then_some(shown));
+    }
+    pem(&file, &server.certificate);
     // The other way round.
     let judge = Only::this(Fingerprint([0; 32]));
     let error = ask_judge(server.url(), pem(&file, &server.certificate), &judge, 1)
@@ -258,7 +266,7 @@ async fn any_certificate_still_means_that_the_server_holds_its_key() {
         .unwrap_err();
     assert!(matches!(error, Error::Certificate { .. }), "{error}");
     assert!(judge.asked().is_empty());
-    shown_certificate(&server.url(), Timeouts::default())
+    shown_certificate(&server.url(), &TlsTrust::Any, Timeouts::default())
         .await
         .unwrap_err();
     assert!(server.seen().is_empty());

@@ -73,6 +73,16 @@ impl Harness {
         }
     }
 
+    /// As people call it.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex CLI",
+            Self::Gemini => "Gemini CLI",
+            Self::Cursor => "Cursor",
+        }
+    }
+
     /// The files, `home` being the user's and `project` the current folder.
     pub(super) fn places(self, scope: Scope, home: &Path, project: &Path) -> Vec<Place> {
         let own = |variable: &str, name: &str| match env::var_os(variable) {

@@ -128,11 +128,19 @@ pub(super) fn handlers(text: &str, harness: Harness) -> Result<Vec<Value>, Strin
     Ok(found)
 }
 
+/// Refuses settings in which our hook would not run.
+pub(super) fn check_enabled(text: &str, harness: Harness) -> Result<(), String> {
+    match parse(text)?.object_value() {
+        Some(top) => refuse_disabled(&top, harness),
+        None => Ok(()),
+    }
+}
+
 fn parse(text: &str) -> Result<CstRootNode, String> {
     CstRootNode::parse(text, &strict()).map_err(|error| format!("it is no JSON: {error}"))
 }
 
-fn value(text: &str) -> Result<Value, String> {
+pub(super) fn value(text: &str) -> Result<Value, String> {
     jsonc_parser::parse_to_serde_value(text, &strict())
         .map_err(|error| format!("it is no JSON: {error}"))
 }

@@ -1,0 +1,178 @@
+//! The folders that are written to, and the stop.
+use super::{Check, LOCAL, id, on_this_host};
+use crate::{
+    Error, ErrorCode,
+    config::Config,
+    marker::{self, Marker},
+    state::{FolderError, State, StateError, folder},
+    stop::Stops,
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The state, if it can be used, and whether files can be locked in its folder.
+pub(super) async fn state(config: &Config) -> ((Check, Option<State>), Check) {
+    let dir = config.state_dir.clone();
+    let shown = dir.display().to_string();
+    let state = match on_this_host(LOCAL, move || State::open(dir)).await {
+        None => Err(Check::silent(id::STATE_FOLDER, &shown)),
+        Some(Err(error)) => Err(Check::of_error(id::STATE_FOLDER, with_command(error))),
+        Some(Ok(state)) => Ok(state),
+    };
+    let state = match state {
+        Ok(state) => state,
+        Err(check) => {
+            let locks = Check::skipped_after(id::LOCKS, check.id);
+            return ((check, None), locks);
+        }
+    };
+    let dir = config.state_dir.clone();
+    let locks = match on_this_host(LOCAL, move || exclude(&dir)).await {
+        None => Check::silent(id::LOCKS, &shown),
+        Some(Err(error)) => Check::of_error(id::LOCKS, error.into()),
+        Some(Ok(false)) => Check::of_error(
+            id::LOCKS,
+            Error::new(
+                ErrorCode::State,
+                format!("{shown}: a lock there keeps nobody out, so that guards of several programs would disturb each other"),
+            )
+            .with_next("Name a folder on a local file system in `state_dir`."),
+        ),
+        Some(Ok(true)) => Check::ok(id::LOCKS, "files can be locked there"),
+    };
+    let found = Check::ok(
+        id::STATE_FOLDER,
+        format!("{shown}: private, and its database works"),
+    );
+    ((found, Some(state)), locks)
+}
+
+/// The command is the fix, where there is one.
+fn with_command(error: StateError) -> Error {
+    let command = match &error {
+        StateError::Folder(FolderError::OpenToOthers { dir, .. }) => {
+            Some(format!("Run `chmod 700 {}`.", crate::config::word(dir)))
+        }
+        _ => None,
+    };
+    let error = Error::from(error);
+    match command {
+        Some(command) => error.with_next(command),
+        None => error,
+    }
+}
+
+/// Whether a lock keeps others out.
+fn exclude(dir: &Path) -> Result<bool, StateError> {
+    let dir = folder::prepare(dir)?;
+    let marker = Marker::create(&dir, "doctor-").map_err(|source| StateError::Lock {
+        dir: dir.clone(),
+        source,
+    })?;
+    Ok(marker::lives(&dir, marker.name()))
+}
+
+/// The folder that recovered files are placed in. It is made by the first recovery, not here.
+pub(super) async fn recover(config: &Config) -> Check {
+    let dir = config.recover_dir.clone();
+    let shown = dir.display().to_string();
+    match on_this_host(LOCAL, move || placeable(&dir)).await {
+        None => Check::silent(id::RECOVER_FOLDER, &shown),
+        Some(Err(error)) => Check::of_error(
+            id::RECOVER_FOLDER,
+            Error::new(
+                ErrorCode::DestinationUnusable,
+                format!("{shown}: can't be written to: {error}"),
+            )
+            .with_next("Name another folder in `recover_dir`, or make room and give permission."),
+        ),
+        Some(Ok(Place::Missing)) => Check::ok(
+            id::RECOVER_FOLDER,
+            format!("{shown}: is not there yet, and the first recovery can make it"),
+        ),
+        Some(Ok(Place::Writable(0))) => {
+            Check::ok(id::RECOVER_FOLDER, format!("{shown}: can be written to"))
+        }
+        Some(Ok(Place::Writable(open))) => Check::warning(
+            id::RECOVER_FOLDER,
+            format!("{shown}: others may write to it ({open:04o})"),
+            format!(
+                "Run `chmod 700 {}`.",
+                crate::config::word(&config.recover_dir)
+            ),
+        ),
+    }
+}
+
+enum Place {
+    Missing,
+    /// With the folder's mode, where others may write to it.
+    Writable(u32),
+}
+
+fn placeable(dir: &Path) -> io::Result<Place> {
+    let there = dir
+        .ancestors()
+        .find(|path| fs::symlink_metadata(path).is_ok());
+    let there = there.unwrap_or(Path::new("/"));
+    if !fs::metadata(there)?.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("{} is not a folder", there.display()),
+        ));
+    }
+    if there != dir {
+        may_write(there)?;
+        return Ok(Place::Missing);
+    }
+    // What a recovery does, too. A file without a name leaves nothing behind.
+    tempfile::tempfile_in(dir)?;
+    Ok(Place::Writable(open(dir)?))
+}
+
+#[cfg(unix)]
+fn may_write(folder: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+#[cfg(unix)]
+fn open(dir: &Path) -> io::Result<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mode = fs::metadata(dir)?.mode() & 0o7777;
+    Ok(if mode & 0o022 == 0 { 0 } else { mode })
+}
+
+#[cfg(not(unix))]
+fn may_write(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn open(_: &Path) -> io::Result<u32> {
+    Ok(0)
+}
+
+/// Whether a person has stopped changes.
+pub(super) async fn stop(state_dir: PathBuf) -> Check {
+    let shown = state_dir.display().to_string();
+    let look = on_this_host(LOCAL, move || {
+        let stops = Stops::of(&state_dir);
+        let notes: Result<Vec<_>, _> = stops.iter().map(|stop| stop.in_force()).collect();
+        notes
+    });
+    match look.await {
+        None => Check::silent(id::STOP, &shown),
+        Some(Err(error)) => Check::of_error(id::STOP, error),
+        Some(Ok(notes)) => match notes.into_iter().flatten().next() {
+            None => Check::ok(id::STOP, "none is in force"),
+            Some(note) => Check::warning(
+                id::STOP,
+                format!("{note}; every listed call and every guard is refused"),
+                "Lift it when the reason is gone: run `zerto-rewind resume`.",
+            ),
+        },
+    }
+}

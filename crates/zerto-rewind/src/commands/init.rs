@@ -1,0 +1,241 @@
+//! `init`: makes a configuration, and tries what it is told while it asks.
+mod draft;
+mod files;
+mod login;
+mod reach;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum, ValueHint};
+use directories::ProjectDirs;
+use rewind_core::{
+    Error, ErrorCode, Site,
+    config::{CONFIG_ENV, Config, word},
+};
+use serde::Serialize;
+
+use crate::{
+    cli::not_blank,
+    interrupt::Interrupt,
+    output::{self, Output},
+    terminal,
+    wrap::hanging,
+};
+use draft::{Draft, Source};
+
+/// Make a configuration: asks at a terminal, and tries what it is told.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// The ZVM: https://zvm.example.com
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = not_blank)]
+    url: Option<String>,
+    /// A ZVM user
+    #[arg(long, value_name = "NAME", value_parser = not_blank, conflicts_with = "client_id")]
+    username: Option<String>,
+    /// Instead of a user: a client that an administrator made. The --password options are about its secret then
+    #[arg(long, value_name = "ID", value_parser = not_blank)]
+    client_id: Option<String>,
+    #[command(flatten)]
+    secret: SecretArgs,
+    /// Where a password goes that was typed or came on stdin
+    #[arg(long, value_enum, conflicts_with_all = ["password_file", "password_command", "password_env"])]
+    store: Option<Store>,
+    /// Verify the certificate and its name by the system's authorities
+    #[arg(long)]
+    verify_tls: bool,
+    /// Verify them by the certificates of this PEM file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    ca_file: Option<PathBuf>,
+    /// SHA-256 of the only certificate to accept
+    #[arg(long, value_name = "SHA256")]
+    tls_fingerprint: Option<String>,
+    /// Fix the agent's name in every tag
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Try nothing: the ZVM is not asked
+    #[arg(long)]
+    no_test: bool,
+    /// Replace a configuration that is there; a copy of it is kept
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct SecretArgs {
+    /// The password is in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    password_file: Option<PathBuf>,
+    /// The password is what this program prints, such as "pass show zvm". No shell is involved
+    #[arg(long, value_name = "COMMAND")]
+    password_command: Option<String>,
+    /// The password is in ZERTO_REWIND_PASSWORD (the client secret in ZERTO_REWIND_CLIENT_SECRET), now and later
+    #[arg(long)]
+    password_env: bool,
+    /// Read the password from stdin
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+/// Where a secret goes that was typed or came on stdin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Store {
+    /// Into the configuration (the default)
+    Config,
+    /// Into a file of its own beside it
+    File,
+}
+
+/// What was made.
+#[derive(Serialize)]
+struct Report {
+    /// The configuration file.
+    configuration: PathBuf,
+    /// The copy of the one that was there.
+    kept: Option<PathBuf>,
+    /// The catalog, which is empty where it was not there.
+    catalog: PathBuf,
+    /// Where the secret is.
+    secret: String,
+    /// Host and port of the ZVM.
+    zvm: String,
+    /// The ZVM that accepted the login; null where it was not tried.
+    site: Option<Site>,
+    /// Commands to go on with.
+    next: Vec<String>,
+}
+
+/// Makes a configuration.
+///
+/// # Errors
+/// `destination_exists`, `invalid_argument`, `configuration`, `declined`, `cancelled`, and those of the ZVM. Nothing was written then.
+pub async fn run(
+    config: Option<&Path>,
+    args: InitArgs,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let cancel = interrupt.token();
+    let report = tokio::select! {
+        report = init(config, args, interrupt) => report?,
+        () = cancel.cancelled() => {
+            return Err(Error::new(ErrorCode::Cancelled, "no configuration was written")
+                .with_next("Run `zerto-rewind init` again."));
+        }
+    };
+    output.result(&report, show);
+    Ok(())
+}
+
+async fn init(
+    config: Option<&Path>,
+    args: InitArgs,
+    interrupt: &Interrupt,
+) -> Result<Report, Error> {
+    let file = target(config)?;
+    if fs::symlink_metadata(&file).is_ok() && !args.force {
+        return Err(Error::new(
+            ErrorCode::DestinationExists,
+            format!("{}: is there already", file.display()),
+        )
+        .with_next("Look at it with `zerto-rewind doctor`; or add --force, which replaces it and keeps a copy."));
+    }
+    let person = terminal::is_there();
+    let given = draft::Given::of(&args)?;
+    if args.secret.password_stdin && person {
+        return Err(usage(
+            "--password-stdin: stdin is a terminal, and what is typed would be shown",
+        )
+        .with_next("Leave it out: you are asked for the password then."));
+    }
+    if !person {
+        given.check_complete()?;
+    }
+    let mut draft = Draft::new(file, &args)?;
+    if person {
+        tell(&format!(
+            "This makes {}. Ctrl-C ends it, and nothing is written before the end.\n",
+            draft.file.display()
+        ));
+    }
+    let shown = reach::address(&mut draft, &args, person, interrupt).await?;
+    if let Some(shown) = shown {
+        reach::certificate(&draft, shown, person).await?;
+    }
+    let login = login::run(&mut draft, given, &args, person, interrupt).await?;
+    let source = login::keep(&args, login.given);
+    let written = files::write(&draft, &source, login.secret.as_ref(), args.force)?;
+    // What was written is read as every program will read it.
+    if !matches!(source, Source::Environment) {
+        Config::load(&draft.file)?;
+    }
+    let next = next(&draft.file);
+    Ok(Report {
+        configuration: draft.file.clone(),
+        kept: written.kept,
+        catalog: written.catalog,
+        secret: source.described(&draft),
+        zvm: draft.without_login()?.zvm(),
+        site: login.site,
+        next,
+    })
+}
+
+/// The file that is named, else one in the user's own folder of configurations.
+fn target(config: Option<&Path>) -> Result<PathBuf, Error> {
+    let named = Config::locate(config).ok();
+    let default = || {
+        ProjectDirs::from("", "", "zerto-rewind").map(|dirs| dirs.config_dir().join("config.json"))
+    };
+    let file = named.or_else(default).ok_or_else(|| {
+        usage("this user has no home folder").with_next("Name the file: --config FILE.")
+    })?;
+    let file = std::path::absolute(&file).unwrap_or(file);
+    // A link is followed, so that it stays one.
+    Ok(fs::canonicalize(&file).unwrap_or(file))
+}
+
+fn next(file: &Path) -> Vec<String> {
+    let named = std::env::var_os(CONFIG_ENV).is_some_and(|named| Path::new(&named) == file);
+    let export = (!named).then(|| format!("export {CONFIG_ENV}={}", word(file)));
+    export
+        .into_iter()
+        .chain([
+            "zerto-rewind doctor".to_owned(),
+            "zerto-rewind install claude".to_owned(),
+        ])
+        .collect()
+}
+
+fn show(report: &Report) -> String {
+    let mut lines = vec![
+        format!("configuration  {}", report.configuration.display()),
+        format!("secret         {}", report.secret),
+        format!("catalog        {}", report.catalog.display()),
+    ];
+    if let Some(kept) = &report.kept {
+        lines.push(format!("kept           {}", kept.display()));
+    }
+    lines.push("\nNext:".to_owned());
+    for command in &report.next {
+        let why = match command.split_whitespace().last() {
+            Some("doctor") => "is everything there that is needed?",
+            Some("claude") => "or codex, gemini, cursor; else see the README",
+            _ => "",
+        };
+        lines.push(format!("  {command:<28}  {why}").trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
+/// To the person who is asked.
+fn tell(text: &str) {
+    output::note(&hanging(&output::lines(text), ""));
+}
+
+fn usage(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidArgument, message)
+}

@@ -1,0 +1,158 @@
+//! Writes what was made. Nothing that is there is lost.
+use std::{
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use rewind_core::{Error, ErrorCode};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::draft::{CATALOG, Draft, Source};
+
+/// What a catalog begins with.
+const EMPTY_CATALOG: &str = include_str!("catalog.toml");
+
+/// What was written.
+pub struct Written {
+    /// The copy of the configuration that was there.
+    pub kept: Option<PathBuf>,
+    /// The catalog; one that was there is as it was.
+    pub catalog: PathBuf,
+}
+
+/// Writes the secret's file, the catalog, and last the configuration that names them. Each is whole or not there, and private.
+///
+/// # Errors
+/// `destination_exists`, `destination_unusable`.
+pub fn write(
+    draft: &Draft,
+    source: &Source,
+    secret: Option<&SecretString>,
+    replace: bool,
+) -> Result<Written, Error> {
+    let folder = draft.folder();
+    make_private(folder).map_err(|error| unusable(folder, &error))?;
+    if let (Source::File(name), Some(secret)) = (source, secret)
+        && name.is_relative()
+    {
+        let mut text = secrecy::zeroize::Zeroizing::new(secret.expose_secret().to_owned());
+        text.push('\n');
+        put(&folder.join(name), text.as_bytes(), replace)?;
+    }
+    let catalog = folder.join(CATALOG);
+    if fs::symlink_metadata(&catalog).is_err() {
+        put(&catalog, EMPTY_CATALOG.as_bytes(), false)?;
+    }
+    let text = draft.text(source, secret);
+    let kept = put(&draft.file, text.as_bytes(), replace)?;
+    Ok(Written { kept, catalog })
+}
+
+/// Places a file at once, for this user alone. Where another one is there and may be replaced, a copy of it is kept and named.
+fn put(file: &Path, content: &[u8], replace: bool) -> Result<Option<PathBuf>, Error> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::new(
+            ErrorCode::DestinationExists,
+            format!("{}: is there already", file.display()),
+        )
+        .with_next("Move it away; or add --force, which replaces it and keeps a copy."),
+        _ => unusable(file, &error),
+    };
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let placed = || {
+        // It is this user's alone from its beginning (0600).
+        let mut new = tempfile::Builder::new()
+            .prefix(".zerto-rewind-")
+            .tempfile_in(folder)?;
+        new.write_all(content)?;
+        new.as_file().sync_all()?;
+        let kept = match replace {
+            true => keep(file)?,
+            false => None,
+        };
+        match replace {
+            true => new.persist(file),
+            false => new.persist_noclobber(file),
+        }
+        .map_err(|error| error.error)?;
+        #[cfg(unix)]
+        fs::File::open(folder)?.sync_all()?;
+        Ok(kept)
+    };
+    placed().map_err(failed)
+}
+
+/// A copy beside the file, private as it may hold a secret. None where there is no file.
+fn keep(file: &Path) -> io::Result<Option<PathBuf>> {
+    let mut old = match fs::File::open(file) {
+        Ok(old) => old,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let name = file.file_name().unwrap_or_default();
+    for number in 1.. {
+        let mut copy = name.to_owned();
+        copy.push(match number {
+            1 => ".bak".to_owned(),
+            number => format!(".bak{number}"),
+        });
+        let copy = file.with_file_name(copy);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&copy) {
+            Ok(mut new) => {
+                io::copy(&mut old, &mut new)?;
+                new.sync_all()?;
+                return Ok(Some(copy));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Error {
+    Error::new(
+        ErrorCode::DestinationUnusable,
+        format!("{}: can't be written: {error}", path.display()),
+    )
+    .with_next("Name another place with --config FILE, or make room and give permission.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rewind_core::catalog::Catalog;
+
+    #[test]
+    fn the_empty_catalog_is_one_and_so_are_its_examples() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(CATALOG);
+        fs::write(&file, EMPTY_CATALOG).unwrap();
+        let catalog = Catalog::load(&file).unwrap();
+        assert_eq!((catalog.entries().len(), catalog.warnings().len()), (0, 0));
+        // The comments that are entries begin without a space.
+        let with_examples: Vec<_> = EMPTY_CATALOG
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(entry) if !entry.starts_with(' ') => entry,
+                _ => line,
+            })
+            .collect();
+        fs::write(&file, with_examples.join("\n")).unwrap();
+        let catalog = Catalog::load(&file).unwrap();
+        assert_eq!((catalog.entries().len(), catalog.warnings().len()), (3, 0));
+    }
+}

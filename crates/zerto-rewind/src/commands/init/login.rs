@@ -1,0 +1,155 @@
+//! Who logs in, and whether the ZVM accepts it.
+use rewind_core::{Error, ErrorCode, Rewind, Site, config::Config};
+use secrecy::SecretString;
+
+use super::{
+    Draft, InitArgs, Store,
+    draft::{Given, SECRET, Source},
+    reach::no_answer,
+    tell, usage,
+};
+use crate::{interrupt::Interrupt, output::Output, session::Session, terminal};
+
+const CORRECT: &str = "Correct them here; Ctrl-C ends it. After three refusals the same ones are not tried again, as the account would be locked.";
+
+/// What came of it.
+pub struct Login {
+    /// Where the arguments say that the secret is. None: it was typed, or came on stdin.
+    pub given: Option<Source>,
+    /// The secret, where it was needed or has to be kept.
+    pub secret: Option<SecretString>,
+    /// The ZVM that accepted it.
+    pub site: Option<Site>,
+}
+
+/// Gets account and secret, and tries them: until the ZVM accepts them, where a person can correct them.
+pub async fn run(
+    draft: &mut Draft,
+    given: Given,
+    args: &InitArgs,
+    person: bool,
+    interrupt: &Interrupt,
+) -> Result<Login, Error> {
+    let mut ask_account = draft.account.is_empty();
+    loop {
+        if ask_account {
+            draft.account = account(draft).await?;
+        }
+        let secret = match &given.source {
+            // Whether it can be had is seen when it is tried.
+            Some(_) if args.no_test => None,
+            Some(source) => Some(get(draft, source).await?),
+            None if given.stdin => Some(from_stdin(draft).await?),
+            None => Some(typed(draft).await?),
+        };
+        let tried = match &secret {
+            Some(secret) if !args.no_test => site(draft.config(secret)?, interrupt).await.map(Some),
+            _ => Ok(None),
+        };
+        let typed = person && given.source.is_none();
+        let site = match tried {
+            Ok(site) => site,
+            Err(error) if typed && error.code == ErrorCode::LoginRefused => {
+                Output::new(false).error(&error.with_next(CORRECT));
+                tell("");
+                ask_account = true;
+                continue;
+            }
+            Err(error) if person && error.code != ErrorCode::Cancelled => {
+                Output::new(false).error(&error);
+                match terminal::agrees("Write the configuration all the same?").await {
+                    true => None,
+                    false => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        if let (Some(site), true) = (&site, person) {
+            let version = site.version.as_deref().unwrap_or("of unknown version");
+            tell(&format!(
+                "  {} is logged in to {}, ZVM {version}.\n",
+                draft.account, site.name
+            ));
+        }
+        return Ok(Login {
+            given: given.source,
+            secret,
+            site,
+        });
+    }
+}
+
+/// Where the secret will be.
+pub fn keep(args: &InitArgs, given: Option<Source>) -> Source {
+    match (given, args.store) {
+        (Some(source), _) => source,
+        (None, Some(Store::File)) => Source::File(SECRET.into()),
+        (None, Some(Store::Config) | None) => Source::Config,
+    }
+}
+
+async fn account(draft: &Draft) -> Result<String, Error> {
+    let name = draft.account_name();
+    loop {
+        let question = match &*draft.account {
+            "" => format!("{name}:"),
+            before => format!("{name} [{before}]:"),
+        };
+        match terminal::ask(&question).await.ok_or_else(no_answer)? {
+            same if same.is_empty() && draft.account.is_empty() => {}
+            same if same.is_empty() => return Ok(draft.account.clone()),
+            account => return Ok(account),
+        }
+    }
+}
+
+async fn typed(draft: &Draft) -> Result<SecretString, Error> {
+    loop {
+        let question = format!("{} (not shown):", draft.secret_name());
+        match terminal::secret(&question).await.ok_or_else(no_answer)? {
+            Ok(secret) => return Ok(secret),
+            Err(problem) => tell(&format!("  it {problem}")),
+        }
+    }
+}
+
+async fn from_stdin(draft: &Draft) -> Result<SecretString, Error> {
+    let read = tokio::task::spawn_blocking(terminal::secret_from_stdin).await;
+    let read = read.unwrap_or_else(|error| Err(error.to_string()));
+    let name = draft.secret_name().to_lowercase();
+    read.map_err(|problem| {
+        usage(format!("--password-stdin: the {name} on stdin {problem}"))
+            .with_next("Give it as one line, such as from a password manager: `pass show zvm | zerto-rewind init --password-stdin …`.")
+    })
+}
+
+/// From where it will come later, too.
+async fn get(draft: &Draft, source: &Source) -> Result<SecretString, Error> {
+    if let Source::Environment = source {
+        let variable = draft.variable();
+        let secret = std::env::var(variable).unwrap_or_default();
+        return match secret.is_empty() {
+            true => Err(
+                usage(format!("--password-env: {variable} is not set")).with_next(
+                    "Set it, or give --no-test to write a configuration that is not tried.",
+                ),
+            ),
+            false => Ok(secret.into()),
+        };
+    }
+    let config = Config::parse(&draft.text(source, None), &draft.file)?;
+    let secret = config.credentials.secret().clone();
+    let got = tokio::task::spawn_blocking(move || secret.get()).await;
+    match got {
+        Ok(secret) => Ok(secret?),
+        Err(error) => Err(Error::new(ErrorCode::Configuration, error.to_string())),
+    }
+}
+
+/// Logs in, with all that holds for other commands: the count of refused logins, and the certificate that is known.
+async fn site(config: Config, interrupt: &Interrupt) -> Result<Site, Error> {
+    let session = Session::with(Rewind::new(config)?, interrupt);
+    session
+        .run(async |rewind, call| rewind.site(&call).await)
+        .await
+}

@@ -1,0 +1,137 @@
+//! The way to the ZVM, and its certificate.
+use rewind_core::{
+    Error, ErrorCode,
+    certificate::{Certificate, Fingerprint},
+    doctor::{self, Check, Status},
+};
+
+use super::{Draft, InitArgs, tell};
+use crate::{interrupt::Interrupt, output::Output, session, terminal};
+
+/// Asks for the address until somebody answers there who speaks TLS. The certificate that is shown; None where nothing is tried.
+pub async fn address(
+    draft: &mut Draft,
+    args: &InitArgs,
+    person: bool,
+    interrupt: &Interrupt,
+) -> Result<Option<Fingerprint>, Error> {
+    let mut ask = args.url.is_none();
+    loop {
+        if ask {
+            draft.url = url(draft).await?;
+        }
+        if args.no_test {
+            return Ok(None);
+        }
+        let config = draft.without_login()?;
+        let call = session::call(interrupt.token());
+        let (checks, shown) = doctor::reach(&config.zerto_url, &config.tls, &call).await?;
+        drop(call);
+        if let Some(shown) = shown {
+            if person {
+                let found: Vec<_> = checks.iter().map(|check| &*check.message).collect();
+                tell(&format!("  {}.\n", found.join("; ")));
+            }
+            return Ok(Some(shown));
+        }
+        let failed = checks
+            .into_iter()
+            .find(|check| check.status == Status::Failed);
+        let error = failed.map_or_else(unexplained, as_error);
+        if !person {
+            return Err(error);
+        }
+        Output::new(false).error(&error);
+        tell(
+            "Enter tries the same address again; --no-test writes a configuration without trying it.\n",
+        );
+        ask = true;
+    }
+}
+
+/// The address, by what the configuration takes for one.
+async fn url(draft: &Draft) -> Result<String, Error> {
+    loop {
+        let question = match &*draft.url {
+            "" => "The ZVM's address:".to_owned(),
+            before => format!("The ZVM's address [{before}]:"),
+        };
+        let url = match terminal::ask(&question).await.ok_or_else(no_answer)? {
+            same if same.is_empty() => draft.url.clone(),
+            url => url,
+        };
+        match draft.check_url(&url) {
+            Ok(()) => return Ok(url),
+            Err(mistake) => tell(&format!("  {mistake}\n")),
+        }
+    }
+}
+
+/// The person's word that it is the appliance's, where nobody else vouches for it. Without a person it is as at any first use.
+pub async fn certificate(draft: &Draft, shown: Fingerprint, person: bool) -> Result<(), Error> {
+    let config = draft.without_login()?;
+    if config.tls.verify {
+        // Authorities have vouched for it; one that is pinned besides is compared in the login.
+        return Ok(());
+    }
+    let certificate = Certificate::of(&config)?;
+    let known = match certificate.pinned() {
+        Some(pinned) => Some(pinned),
+        None => certificate.known()?.map(|known| known.sha256),
+    };
+    match known {
+        Some(known) if known == shown => return Ok(()),
+        Some(known) if !person || certificate.pinned().is_some() => {
+            return Err(certificate.changed(known, shown));
+        }
+        None if !person => return Ok(()),
+        Some(known) => tell(&format!(
+            "Its certificate has CHANGED. SHA-256:\n  known      {}\n  shown now  {}",
+            in_halves(known, "             "),
+            in_halves(shown, "             ")
+        )),
+        None => tell(&format!(
+            "Nobody vouches for its certificate. Compare the SHA-256 with the one that the appliance itself shows:\n  {}",
+            in_halves(shown, "  ")
+        )),
+    }
+    if !terminal::agrees("Is this your ZVM?").await {
+        return Err(Error::new(
+            ErrorCode::Declined,
+            format!("the certificate of {} was not accepted", certificate.zvm()),
+        )
+        .with_next("Find out who answers at this address. Nothing was sent to it, and nothing was written."));
+    }
+    certificate.accept(shown, &session::caller())?;
+    tell("");
+    Ok(())
+}
+
+/// On two lines, as one is too long for a screen.
+fn in_halves(fingerprint: Fingerprint, margin: &str) -> String {
+    let shown = fingerprint.to_string();
+    let (left, right) = shown.split_at(shown.len() / 2 + 1);
+    format!("{left}\n{margin}{right}")
+}
+
+fn as_error(check: Check) -> Error {
+    let code = check.code.unwrap_or(ErrorCode::ZvmUnreachable);
+    let error = Error::new(code, check.message);
+    match check.fix {
+        Some(fix) => error.with_next(fix),
+        None => error,
+    }
+}
+
+fn unexplained() -> Error {
+    Error::new(ErrorCode::ZvmUnreachable, "the ZVM shows no certificate")
+}
+
+/// The input ended.
+pub fn no_answer() -> Error {
+    Error::new(
+        ErrorCode::Declined,
+        "there was no answer, and nothing was written",
+    )
+    .with_next("Run `zerto-rewind init` again.")
+}

@@ -1,0 +1,14 @@
+//! The way to a configuration that works: `init` makes one, `doctor` says what is wrong with it.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod doctor;
+mod init;
+#[path = "../support/mod.rs"]
+mod support;
