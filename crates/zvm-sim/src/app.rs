@@ -113,6 +113,7 @@ impl App {
             world.catch_up(&self.inventory, index, interval, now);
         }
         change(&mut world.switches);
+        let offset = world.switches.clock_offset_ms;
         for (index, vpg) in self.inventory.vpgs.iter().enumerate() {
             let rules = world.rules(vpg);
             let Some(state) = world.vpgs.get_mut(index) else {
@@ -120,6 +121,7 @@ impl App {
             };
             let history = rules.history.map_or(vpg.history_ms, millis);
             state.journal.set_history(history, now);
+            state.journal.set_offset(offset);
             let due = if rules.hold_listing {
                 Vec::new()
             } else {

@@ -29,6 +29,9 @@ pub struct Fault {
     pub delay: Duration,
     /// Carries the request out before its answer is lost or replaced.
     pub effect: bool,
+    /// Holds the request until [`Sim::let_go`](crate::Sim::let_go): before it is carried out, or with `effect` its answer.
+    /// As a ZVM does, it goes on with the request whether its client still lives or not.
+    pub hold: bool,
     /// What the client gets.
     #[serde(rename = "then")]
     pub outcome: Outcome,
@@ -88,6 +91,7 @@ impl Default for Fault {
             times: 1,
             delay: Duration::ZERO,
             effect: false,
+            hold: false,
             outcome: Outcome::Message,
             status: 503,
             retry_after: None,
@@ -122,6 +126,23 @@ impl Fault {
         Self {
             effect: true,
             ..Self::cut_before(method, path)
+        }
+    }
+
+    /// The request is held before it is carried out.
+    pub fn hold(method: &str, path: &str) -> Self {
+        Self {
+            hold: true,
+            outcome: Outcome::Answer,
+            ..Self::on(method, path)
+        }
+    }
+
+    /// The request is carried out, and its answer is held.
+    pub fn hold_answer(method: &str, path: &str) -> Self {
+        Self {
+            effect: true,
+            ..Self::hold(method, path)
         }
     }
 

@@ -20,7 +20,8 @@ pub(crate) struct Session {
     /// Index of the VPG.
     pub(crate) vpg: usize,
     pub(crate) checkpoint: u64,
-    pub(crate) started: i64,
+    /// By the ZVM's clock of that moment: what is written down does not move when a clock is set.
+    pub(crate) mounted_at: i64,
     pub(crate) status: Status,
     /// What is mounted. They stay as they are while the journal moves on.
     pub(crate) volumes: Vec<Volume>,

@@ -29,6 +29,7 @@ use self::request::Call;
 use self::routes::{Endpoint, Route};
 use crate::app::App;
 use crate::faults::{Fault, Outcome};
+use crate::held::{HeldRequest, LetGo};
 use crate::record::{RequestRecord, body_text};
 
 pub use self::routes::{OPERATIONS, Operation};
@@ -48,9 +49,8 @@ pub(crate) async fn serve(app: Arc<App>, request: Request<Body>) -> Result<Respo
         return Ok(control::serve(&app, &call).await.into_response(|_| {}));
     }
     let number = record(&app, &call);
-    let reply = with_faults(&app, call).await?;
-    app.world().requests.answered(number, reply.status.as_u16());
-    app.tell();
+    let reply = with_faults(&app, call, number).await?;
+    answered(&app, number, &reply);
     let counted = Arc::clone(&app);
     Ok(reply.into_response(move |bytes| {
         counted.world().requests.sent(number, bytes);
@@ -82,11 +82,32 @@ fn record(app: &App, call: &Call) -> u64 {
     number
 }
 
-async fn with_faults(app: &Arc<App>, call: Call) -> Result<Reply, Cut> {
+fn answered(app: &App, number: u64, reply: &Reply) {
+    app.world().requests.answered(number, reply.status.as_u16());
+    app.tell();
+}
+
+async fn with_faults(app: &Arc<App>, call: Call, number: u64) -> Result<Reply, Cut> {
     let Some(fault) = befalls(app, &call) else {
         return Ok(answer(app, &call).await);
     };
     tracing::debug!(method = %call.method, path = %call.path, outcome = ?fault.outcome, "a fault");
+    if !fault.hold {
+        return befallen(app, &call, &fault).await;
+    }
+    // A task of its own: the request goes on when its client is gone.
+    let work = {
+        let app = Arc::clone(app);
+        async move {
+            let reply = befallen(&app, &call, &fault).await?;
+            answered(&app, number, &reply);
+            Ok(reply)
+        }
+    };
+    app.work.spawn(work).await.unwrap_or(Err(Cut))
+}
+
+async fn befallen(app: &Arc<App>, call: &Call, fault: &Fault) -> Result<Reply, Cut> {
     if !fault.delay.is_zero() {
         tokio::time::sleep(fault.delay).await;
     }
@@ -99,10 +120,32 @@ async fn with_faults(app: &Arc<App>, call: Call) -> Result<Reply, Cut> {
             | Outcome::BareString
     );
     let mut reply = None;
-    if fault.effect || needs_answer {
-        reply = Some(answer(app, &call).await);
+    if fault.effect {
+        reply = Some(answer(app, call).await);
     }
-    spoil::spoil(&fault, reply)
+    if fault.hold {
+        hold(app, call, fault.effect).await?;
+    }
+    if reply.is_none() && needs_answer {
+        reply = Some(answer(app, call).await);
+    }
+    spoil::spoil(fault, reply)
+}
+
+/// Waits until the request is let go.
+async fn hold(app: &App, call: &Call, carried_out: bool) -> Result<(), Cut> {
+    let number = app.world().held.add(HeldRequest {
+        method: call.method.to_string(),
+        path: call.path.clone(),
+        carried_out,
+    });
+    app.tell();
+    app.wait_until(|world| world.held.is_let_go(number)).await;
+    let let_go = app.world().held.leave(number);
+    match let_go {
+        LetGo::On => Ok(()),
+        LetGo::Cut => Err(Cut),
+    }
 }
 
 fn befalls(app: &App, call: &Call) -> Option<Fault> {

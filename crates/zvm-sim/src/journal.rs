@@ -33,6 +33,7 @@ impl Tag {
 struct Checkpoint {
     id: u64,
     at: i64,
+    zvm_at: i64,
     tag: Option<Box<Tag>>,
 }
 
@@ -45,6 +46,7 @@ impl Checkpoint {
         Row {
             id: self.id,
             at: self.at,
+            zvm_at: self.zvm_at,
             tag: self.tag.as_deref(),
         }
     }
@@ -56,6 +58,8 @@ pub(crate) struct Row<'a> {
     pub(crate) id: u64,
     /// The moment that its disks show.
     pub(crate) at: i64,
+    /// The same by the ZVM's clock of that moment: what is written down does not move when a clock is set.
+    pub(crate) zvm_at: i64,
     pub(crate) tag: Option<&'a Tag>,
 }
 
@@ -65,6 +69,8 @@ struct Past {
     /// One interval after the last of them.
     end: i64,
     interval: i64,
+    /// The ZVM's clock minus the host's.
+    offset: i64,
     tags: BTreeMap<u64, Tag>,
 }
 
@@ -80,6 +86,7 @@ impl Past {
         Row {
             id,
             at: self.time(index),
+            zvm_at: self.time(index).saturating_add(self.offset),
             tag: self.tags.get(&id),
         }
     }
@@ -106,17 +113,22 @@ pub(crate) struct Journal {
     past: Past,
     live: VecDeque<Checkpoint>,
     next_id: u64,
+    /// The ZVM's clock minus the host's, now.
+    offset: i64,
+    /// The clock was set back: times by it do not rise.
+    uneven: bool,
 }
 
 impl Journal {
     /// `first_id` is where the identifiers begin if the scenario does not say it.
-    pub(crate) fn new(vpg: &Vpg, start: i64, first_id: u64) -> Self {
+    pub(crate) fn new(vpg: &Vpg, start: i64, offset: i64, first_id: u64) -> Self {
         let first_id = vpg.first_checkpoint.unwrap_or(first_id);
         let mut past = Past {
             first_id,
             count: vpg.past,
             end: start,
             interval: millis(vpg.past_interval).max(1),
+            offset,
             tags: BTreeMap::new(),
         };
         for tagged in &vpg.tagged {
@@ -139,6 +151,8 @@ impl Journal {
             next_id: first_id + past.count,
             past,
             live: VecDeque::new(),
+            offset,
+            uneven: false,
         }
     }
 
@@ -163,6 +177,12 @@ impl Journal {
         self.trim(now);
     }
 
+    /// The ZVM's clock was set; what is in the journal keeps its times.
+    pub(crate) fn set_offset(&mut self, offset: i64) {
+        self.uneven |= offset < self.offset;
+        self.offset = offset;
+    }
+
     /// Adds a checkpoint; its tag, if it has one, is not listed yet.
     pub(crate) fn push(&mut self, at: i64, tag: Option<String>) -> u64 {
         let id = self.next_id;
@@ -170,6 +190,7 @@ impl Journal {
         self.live.push_back(Checkpoint {
             id,
             at,
+            zvm_at: at.saturating_add(self.offset),
             tag: tag.map(|text| {
                 Box::new(Tag {
                     text,
@@ -252,8 +273,8 @@ impl Journal {
             .filter(|row| row.at >= reach)
     }
 
-    /// The listed checkpoints, oldest first, without those for whose times `before` or `after` hold. Both must be
-    /// monotonic; only the window itself is visited.
+    /// The listed checkpoints, oldest first, without those for whose times by the ZVM's clock `before` or `after` hold. Both must be
+    /// monotonic; only the window itself is visited, unless that clock was set back.
     pub(crate) fn between(
         &self,
         now: i64,
@@ -261,20 +282,28 @@ impl Journal {
         after: impl Fn(i64) -> bool,
     ) -> impl Iterator<Item = Row<'_>> {
         let reach = self.reach(now);
-        let too_old = |at: i64| at < reach || before(at);
-        let first = self.past.leading(too_old);
-        let end = self.past.leading(|at| !after(at));
-        let live_first = self.live.partition_point(|own| too_old(own.at));
-        let live_end = self
+        let offset = self.past.offset;
+        let first = self
+            .past
+            .leading(|at| at < reach || before(at.saturating_add(offset)));
+        let end = self.past.leading(|at| !after(at.saturating_add(offset)));
+        let too_old = |own: &Checkpoint| own.at < reach || before(own.zvm_at);
+        let (live_first, live_end) = if self.uneven {
+            (0, self.live.len())
+        } else {
+            let first = self.live.partition_point(too_old);
+            let end = self.live.partition_point(|own| !after(own.zvm_at));
+            (first, end.max(first))
+        };
+        let visited: Vec<Row<'_>> = self
             .live
-            .partition_point(|own| !after(own.at))
-            .max(live_first);
-        (first..end).map(|index| self.past.row(index)).chain(
-            self.live
-                .range(live_first..live_end)
-                .filter(|own| own.is_listed())
-                .map(Checkpoint::row),
-        )
+            .range(live_first..live_end)
+            .filter(|own| own.is_listed() && !too_old(own) && !after(own.zvm_at))
+            .map(Checkpoint::row)
+            .collect();
+        (first..end)
+            .map(|index| self.past.row(index))
+            .chain(visited)
     }
 
     /// All tagged checkpoints that the journal holds, listed or not.
@@ -313,7 +342,7 @@ mod tests {
             }],
             ..Vpg::default()
         };
-        Journal::new(&vpg, 10_000_000, 1)
+        Journal::new(&vpg, 10_000_000, 0, 1)
     }
 
     fn ids(journal: &Journal, now: i64, from: i64, to: i64) -> Vec<u64> {
@@ -367,6 +396,21 @@ mod tests {
         assert!(ids(&journal, 10_006_000, 10_001_000, 10_002_000).is_empty());
         assert!(ids(&journal, 10_006_000, 10_005_000, 10_000_000).is_empty());
         assert!(ids(&journal, 10_006_000, 9_000_000, 8_000_000).is_empty());
+    }
+
+    #[test]
+    fn what_is_written_down_does_not_move_when_the_clock_is_set() {
+        let mut journal = journal(0, 3600);
+        journal.push(10_000_000, None);
+        journal.set_offset(50_000);
+        journal.push(10_001_000, None);
+        let all = |journal: &Journal, from, to| ids(journal, 10_003_000, from, to);
+        assert_eq!(all(&journal, 0, 10_000_000), [1000]);
+        assert_eq!(all(&journal, 10_000_001, 20_000_000), [1001]);
+        journal.set_offset(-50_000);
+        journal.push(10_002_000, None);
+        assert_eq!(all(&journal, 0, 9_999_999), [1002]);
+        assert_eq!(all(&journal, 0, 20_000_000), [1000, 1001, 1002]);
     }
 
     #[test]

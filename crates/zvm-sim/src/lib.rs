@@ -10,6 +10,7 @@ pub mod disk;
 mod faults;
 mod flr;
 mod guest;
+mod held;
 mod http;
 mod inventory;
 mod journal;
@@ -29,6 +30,7 @@ mod world;
 
 pub use faults::{Fault, Outcome};
 pub use guest::GuestError;
+pub use held::HeldRequest;
 pub use http::{OPERATIONS, Operation};
 pub use names::Code;
 pub use record::RequestRecord;

@@ -36,9 +36,8 @@ impl Dialect {
         at.saturating_add(self.offset_ms)
     }
 
-    /// A checkpoint's time as it is shown, by the ZVM's clock.
+    /// A checkpoint's time, by the ZVM's clock, as it is shown.
     pub(crate) fn checkpoint_time(&self, at: i64) -> i64 {
-        let at = self.by_zvm(at);
         if self.whole_seconds {
             at.div_euclid(1000) * 1000
         } else {
@@ -210,7 +209,7 @@ impl Object<'_> {
         self.fixed_date(name, at)
     }
 
-    /// A checkpoint's time.
+    /// A checkpoint's time, by the ZVM's clock.
     pub(crate) fn checkpoint_time(&mut self, name: &str, at: i64) -> &mut Self {
         let at = self.writer.dialect.checkpoint_time(at);
         self.fixed_date(name, at)
@@ -360,7 +359,7 @@ mod tests {
         switches.clock_offset_ms = -1000;
         assert_eq!(
             write(&switches),
-            r#"{"timeStamp":"\/Date(1740823204678)\/","started":"\/Date(1740823204678)\/","status":"MeetingSLA","subStatus":40,"tag":"a\"\u0001é"}"#
+            r#"{"timeStamp":"\/Date(1740823205678)\/","started":"\/Date(1740823204678)\/","status":"MeetingSLA","subStatus":40,"tag":"a\"\u0001é"}"#
         );
     }
 }

@@ -12,9 +12,10 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 pub use self::builder::SimBuilder;
-use crate::app::App;
+use crate::app::{App, Wanted};
 use crate::faults::Fault;
 use crate::guest::GuestError;
+use crate::held::{HeldRequest, LetGo};
 use crate::record::RequestRecord;
 use crate::scenario::{Credentials, Scenario, ScenarioError};
 use crate::switches::Switches;
@@ -55,6 +56,9 @@ pub enum SimError {
     /// There is no such VPG.
     #[error("there is no VPG \"{0}\"")]
     NoVpg(String),
+    /// An FLR session could not be opened.
+    #[error("no FLR session: {0}")]
+    NotMounted(String),
     /// A checkpoint could not be taken.
     #[error("no checkpoint of VPG \"{vpg}\": {reason}")]
     NoCheckpoint {
@@ -198,6 +202,23 @@ impl Sim {
         self.app.world().faults.clear();
     }
 
+    /// The requests that are held by a fault.
+    pub fn held(&self) -> Vec<HeldRequest> {
+        self.app.world().held.iter().cloned().collect()
+    }
+
+    /// Lets the requests that are held go on.
+    pub fn let_go(&self) {
+        self.app.world().held.let_go(LetGo::On);
+        self.app.tell();
+    }
+
+    /// Cuts the connections of the requests that are held. What was not carried out never is.
+    pub fn cut_held(&self) {
+        self.app.world().held.let_go(LetGo::Cut);
+        self.app.tell();
+    }
+
     /// The requests that were seen, oldest first; those to `/sim/…` are not among them.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.app.world().requests.iter().cloned().collect()
@@ -223,6 +244,34 @@ impl Sim {
     /// The FLR sessions.
     pub fn flr_sessions(&self) -> Vec<FlrSession> {
         view::sessions(&self.app, &self.app.world())
+    }
+
+    /// Opens an FLR session, as a person does in the ZVM's own interface, and answers with its identifier. The VM is named by its key,
+    /// the VPG by its name or identifier.
+    ///
+    /// # Errors
+    /// There is no such VM, VPG or checkpoint, or the VM can't be mounted now.
+    pub async fn mount(&self, vm: &str, vpg: &str, checkpoint: &str) -> Result<String, SimError> {
+        let refused = |reason: &str| SimError::NotMounted(reason.to_owned());
+        let inventory = &self.app.inventory;
+        let (vpg, _) = inventory
+            .vpg_by_name(vpg)
+            .ok_or_else(|| SimError::NoVpg(vpg.to_owned()))?;
+        let wanted = Wanted {
+            vm: inventory
+                .vms
+                .iter()
+                .position(|own| own.key == vm)
+                .ok_or_else(|| refused("there is no such VM"))?,
+            vpg,
+            checkpoint: checkpoint
+                .parse()
+                .map_err(|_| refused("this is no checkpoint's identifier"))?,
+        };
+        self.app
+            .mount(wanted, "somebody")
+            .await
+            .map_err(|error| refused(&error.to_string()))
     }
 
     /// Makes every token and login session invalid.
@@ -282,9 +331,17 @@ impl Sim {
     /// Stops it, and waits until every connection is closed and the temporary folder is removed.
     pub async fn shutdown(mut self) {
         self.handle.shutdown();
+        self.end_held();
         self.jobs.shutdown().await;
         self.app.work.close();
         self.app.work.wait().await;
+    }
+}
+
+impl Sim {
+    fn end_held(&self) {
+        self.app.world().held.end();
+        self.app.tell();
     }
 }
 
@@ -299,5 +356,6 @@ impl std::fmt::Debug for Sim {
 impl Drop for Sim {
     fn drop(&mut self) {
         self.handle.shutdown();
+        self.end_held();
     }
 }

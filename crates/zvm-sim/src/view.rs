@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::clock::timestamp;
 use crate::flr::Status;
+use crate::held::HeldRequest;
 use crate::record::RequestRecord;
 use crate::world::World;
 
@@ -83,6 +84,11 @@ impl<'a> View<'a> {
         self.requests()
             .filter(|request| request.is(method, path_part) && request.status.is_some())
             .count()
+    }
+
+    /// The requests that are held by a fault.
+    pub fn held(&self) -> impl Iterator<Item = &HeldRequest> {
+        self.world.held.iter()
     }
 
     /// The FLR sessions.

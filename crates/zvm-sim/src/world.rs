@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 
 use crate::faults::Faults;
 use crate::flr::{Download, Session};
+use crate::held::Held;
 use crate::inventory::{Inventory, Vpg};
 use crate::journal::{Journal, Row};
 use crate::names;
@@ -21,6 +22,7 @@ use crate::tasks::Tasks;
 pub(crate) struct World {
     pub(crate) switches: Switches,
     pub(crate) faults: Faults,
+    pub(crate) held: Held,
     pub(crate) realm: Realm,
     pub(crate) vpgs: Vec<VpgState>,
     pub(crate) tasks: Tasks,
@@ -81,6 +83,7 @@ impl World {
                 journal: Journal::new(
                     scripted.get(vpg.name.as_str()).copied().unwrap_or(&plain),
                     start,
+                    scenario.switches.clock_offset_ms,
                     rand::Rng::random_range(&mut rng, 1_000..150_000),
                 ),
                 unlisted: 0,
@@ -91,6 +94,7 @@ impl World {
         let mut world = Self {
             switches: scenario.switches.clone(),
             faults: Faults::new(scenario.faults.clone()),
+            held: Held::default(),
             realm: Realm::new(scenario.credentials.clone(), scenario.realm.clone()),
             vpgs,
             tasks: Tasks::default(),

@@ -368,3 +368,74 @@ async fn switches_and_faults_can_be_in_the_scenario() {
     assert_eq!(answer.status(), 400);
     zvm.pin("app01-local", "x").await;
 }
+
+#[tokio::test]
+async fn a_held_request_waits_until_it_is_let_go() {
+    let zvm = fast().await;
+    zvm.sim
+        .add_fault(Fault::hold("POST", "/v1/vpgs/*/checkpoints"));
+    let path = zvm.checkpoints("jp-ubuntu");
+    let body = json!({ "checkpointName": "held" });
+    let asked = zvm.request(reqwest::Method::POST, &path).json(&body).send();
+    let asked = tokio::spawn(asked);
+    zvm.wait(|world| world.held().count() == 1).await;
+    let held = zvm.sim.held();
+    assert_eq!((held[0].method.as_str(), &held[0].path), ("POST", &path));
+    assert!(!held[0].carried_out);
+    assert_eq!(zvm.sim.journal("jp-ubuntu"), []);
+    zvm.sim.let_go();
+    assert_eq!(asked.await.unwrap().unwrap().status(), 200);
+    zvm.wait(|world| world.is_listed("jp-ubuntu", "held")).await;
+    assert_eq!(zvm.sim.held(), []);
+}
+
+#[tokio::test]
+async fn what_a_dead_client_asked_for_is_carried_out_unless_it_is_cut() {
+    let zvm = fast().await;
+    let path = zvm.checkpoints("jp-ubuntu");
+    let ask = async |tag: &str| {
+        let body = json!({ "checkpointName": tag });
+        let asked = zvm.request(reqwest::Method::POST, &path).json(&body).send();
+        let asked = tokio::spawn(asked);
+        zvm.wait(|world| world.held().count() == 1).await;
+        asked.abort();
+        let _ = asked.await;
+    };
+    zvm.sim
+        .add_fault(Fault::hold("POST", "/v1/vpgs/*/checkpoints"));
+    ask("cut").await;
+    zvm.sim.cut_held();
+    zvm.sim
+        .add_fault(Fault::hold("POST", "/v1/vpgs/*/checkpoints"));
+    ask("late").await;
+    zvm.sim.let_go();
+    zvm.wait(|world| world.is_listed("jp-ubuntu", "late")).await;
+    assert_eq!(zvm.sim.journal("jp-ubuntu").len(), 1);
+
+    zvm.sim
+        .add_fault(Fault::hold_answer("POST", "/v1/vpgs/*/checkpoints"));
+    ask("answered").await;
+    assert!(zvm.sim.held()[0].carried_out);
+    zvm.wait(|world| world.is_listed("jp-ubuntu", "answered"))
+        .await;
+    // It stops with a request held.
+    zvm.sim.shutdown().await;
+}
+
+#[tokio::test]
+async fn somebody_mounts_and_the_time_stays_what_it_was() {
+    let zvm = fast().await;
+    let checkpoint = zvm.sim.checkpoint_now("app01-dr").await.unwrap();
+    let session = zvm
+        .sim
+        .mount("app01", "app01-dr", &checkpoint)
+        .await
+        .unwrap();
+    let path = format!("/v1/flrs/{session}");
+    let before = zvm.json(&path).await[0]["MountTime"].clone();
+    zvm.sim
+        .update(|switches| switches.clock_offset_ms = 3_600_000);
+    assert_eq!(zvm.json(&path).await[0]["MountTime"], before);
+    let again = zvm.sim.mount("app01", "app01-dr", &checkpoint).await;
+    assert!(again.unwrap_err().to_string().contains("already mounted"));
+}

@@ -84,13 +84,14 @@ impl App {
             length,
             initiated_by,
         );
+        let mounted_at = now.saturating_add(world.switches.clock_offset_ms);
         world.sessions.push(Session {
             guid: guid.clone(),
             id: id.clone(),
             vm: wanted.vm,
             vpg: wanted.vpg,
             checkpoint: wanted.checkpoint,
-            started: now,
+            mounted_at,
             status: Status::Mounting,
             volumes,
             mount_task: task,

@@ -71,7 +71,7 @@ pub(super) fn put(object: &mut Object, row: Row<'_>) {
     let tag = row.tag.map(crate::journal::Tag::shown);
     object
         .text("CheckpointIdentifier", &row.id.to_string())
-        .checkpoint_time("TimeStamp", row.at)
+        .checkpoint_time("TimeStamp", row.zvm_at)
         .text_or_null("Tag", tag.as_deref())
         .code("Type", u8::from(tag.is_some()), &names::CHECKPOINT_TYPES);
 }

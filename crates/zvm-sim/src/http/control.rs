@@ -10,6 +10,7 @@ use super::reply::Reply;
 use super::request::Call;
 use crate::app::App;
 use crate::faults::Fault;
+use crate::held::LetGo;
 use crate::switches::Switches;
 
 /// Serves one request.
@@ -43,6 +44,9 @@ async fn answer(app: &Arc<App>, call: &Call) -> Result<Value, Refused> {
             app.world().faults.clear();
             Ok(Value::Null)
         }
+        ("GET", ["held"]) => json_of(&app.world().held.iter().collect::<Vec<_>>()),
+        ("POST", ["held"]) => Ok(let_go(app, LetGo::On)),
+        ("DELETE", ["held"]) => Ok(let_go(app, LetGo::Cut)),
         ("POST", ["checkpoint"]) => checkpoint(app, call).await,
         ("POST", ["restart"]) => {
             app.world().restart();
@@ -78,6 +82,12 @@ async fn answer(app: &Arc<App>, call: &Call) -> Result<Value, Refused> {
             ),
         )),
     }
+}
+
+fn let_go(app: &App, how: LetGo) -> Value {
+    app.world().held.let_go(how);
+    app.tell();
+    Value::Null
 }
 
 fn json_of(value: &impl Serialize) -> Result<Value, Refused> {

@@ -120,7 +120,7 @@ fn put(app: &App, world: &World, object: &mut Object, session: &Session) {
         .null("VmVolumeIdentifier")
         .text("VpgIdentifier", vpg)
         .text("CheckpointIdentifier", &session.checkpoint.to_string())
-        .moment("MountTime", session.started)
+        .fixed_date("MountTime", session.mounted_at)
         .null("SelectedPath")
         .number("NumberOfRelatedRunningTasks", session.running + busy)
         .null("RepositoryIdentifier")
