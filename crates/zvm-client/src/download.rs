@@ -4,12 +4,14 @@ use std::{fmt, sync::atomic::AtomicBool, time::Instant};
 
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
-use reqwest::{Response, header};
+use reqwest::{Response, StatusCode, header};
 use serde_json::json;
 use url::Url;
 
 use crate::{
-    Error, FlrSessionId, Timeouts, Zvm, bodies,
+    Error, FlrSessionId, Timeouts, Zvm,
+    auth::Token,
+    bodies,
     client::{Call, OBJECT},
     decode,
     transport::{Effect, Failure, Reply, error_body, redirect_target},
@@ -78,14 +80,19 @@ impl Zvm {
 
     async fn open(&self, what: &str, url: Url, until: Instant) -> Result<Download, Error> {
         let transport = self.transport();
-        let token = self.auth().token(until).await?;
-        let request = transport
-            .client()
-            .await?
-            .get(url)
-            .bearer_auth(token.access());
+        let client = transport.client().await?;
         let failed = |failure: Failure| failure.into_error(what, self.host(), Effect::None);
-        let mut response = transport.send(request).await.map_err(failed)?;
+        let get = async |token: &Token| {
+            let request = client.get(url.clone()).bearer_auth(token.access());
+            transport.send(request).await.map_err(failed)
+        };
+        let token = self.auth().token(until).await?;
+        let mut response = get(&token).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            // The URL was not used: the token has expired since it was asked for.
+            let token = self.auth().other_than(&token, until).await?;
+            response = get(&token).await?;
+        }
         let status = response.status();
         if status.is_redirection() {
             let to = redirect_target(&response);

@@ -423,3 +423,20 @@ async fn mounts_that_fail_and_unmounts_that_do_not_end() {
     assert!(matches!(error, Error::Unknown { .. }), "{error}");
     assert_eq!(zvm.flr_sessions(vm).await.unwrap().len(), 1, "it happened");
 }
+
+#[tokio::test]
+async fn a_token_that_expires_between_the_download_url_and_its_use_is_replaced() {
+    let sim = sim().await;
+    let zvm = zvm(&sim);
+    let id = mounted(&sim, &zvm).await;
+    sim.update(|switches| switches.download_token = DownloadToken::Needed);
+    sim.add_fault(Fault::hold("GET", "/v1/downloads/*"));
+    let expire = async {
+        sim.wait_for(|view| view.held().count() == 1).await;
+        sim.revoke_tokens();
+        sim.let_go();
+    };
+    let (bytes, ()) = tokio::join!(bytes(&zvm, &id, &[CONFIG]), expire);
+    assert_eq!(bytes.unwrap().len(), 158);
+    unmounted(&zvm, &id).await;
+}
