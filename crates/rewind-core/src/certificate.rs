@@ -17,6 +17,18 @@ pub use zvm_client::Fingerprint;
 /// What a person should know and no call fails with, until somebody takes it.
 pub(crate) type Warnings = Arc<Mutex<Vec<String>>>;
 
+/// Where nobody takes them, the log has to do.
+const WARNINGS_MAX: usize = 50;
+
+/// Adds a warning; the log has it, too.
+pub(crate) fn warn(warnings: &Warnings, warning: String) {
+    tracing::warn!("{warning}");
+    let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+    if warnings.len() < WARNINGS_MAX {
+        warnings.push(warning);
+    }
+}
+
 /// Takes what has gathered.
 pub(crate) fn take(warnings: &Warnings) -> Vec<String> {
     mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner))
@@ -114,11 +126,7 @@ impl Remembered {
              with the one that the appliance shows: {shown}",
             self.zvm
         );
-        tracing::warn!("{warning}");
-        self.warnings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(warning);
+        warn(&self.warnings, warning);
     }
 }
 

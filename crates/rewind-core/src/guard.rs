@@ -1,6 +1,7 @@
 //! Guard: pins on every VPG that protects a VM, all or failed.
 mod earlier;
 mod interrupted;
+mod look;
 mod pin;
 mod run;
 mod share;

@@ -28,6 +28,7 @@ mod rewind;
 
 pub use call::{Call, Progress, ProgressUpdate, Transfer};
 pub use checkpoints::{CheckpointList, ListedCheckpoint};
+pub use clock::Clock;
 pub use error::{Done, Error, ErrorCode};
 pub use guard::{GuardDecision, GuardRequest, Pin, Receipt, ToolCall};
 pub use protection::{ProtectingVpg, Protection, VmCandidate};

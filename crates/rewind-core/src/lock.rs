@@ -5,16 +5,20 @@
 //! The lock alone keeps inserts apart; the queue only orders them. Both are released by the system when a process ends, however it
 //! ends. Lock files are never removed: another process may be about to lock one.
 //!
+//! A process may also be stopped (Ctrl-Z). One that holds the lock may have an insert under way, so the others go on waiting, and are told
+//! who it is. One that only waits has no right to block: the next ones pass it over when it leaves a free lock alone.
+//!
 //! There is no event for a lock of another process to await without a thread that could not be cancelled, so waiting means looking
 //! again, the less often the further back in the queue.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -27,6 +31,12 @@ use crate::{
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// How seldom the others do at most.
 const LOOK_SELDOM: Duration = Duration::from_millis(500);
+/// For so long the first in the queue may leave a free lock alone before the second takes it; for twice as long before the third does.
+const PASS_OVER: Duration = Duration::from_secs(3);
+/// Of what a holder says of itself.
+const HOLDER_MAX: u64 = 100;
+const PREFIX: &str = "vpg-";
+const WAITING: &str = ".wait-";
 
 /// The locks in a state folder.
 #[derive(Debug, Clone)]
@@ -43,9 +53,19 @@ pub struct VpgLock {
 
 impl Drop for VpgLock {
     fn drop(&mut self) {
+        let _ = self.file.set_len(0);
         // Closing the file would not do while a child process that is just being started still shares it.
         let _ = self.file.unlock();
     }
+}
+
+/// The process that holds a lock, as it says itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id, on its own host or in its own container.
+    pub pid: u32,
+    /// When it got the lock, by this host's clock.
+    pub since: Timestamp,
 }
 
 /// Why a lock could not be had.
@@ -110,6 +130,51 @@ impl Locks {
             tokio::time::sleep(LOOK_AGAIN.saturating_mul(steps).min(LOOK_SELDOM)).await;
         }
     }
+
+    /// Who holds the lock of a VPG now, as far as that can be told.
+    #[must_use]
+    pub fn holder(&self, zvm: &str, vpg_identifier: &str) -> Option<Holder> {
+        let dir = fs::canonicalize(&self.dir).ok()?;
+        let lock = lock_file(&dir, &name(zvm, vpg_identifier));
+        let file = private::open(&lock, OpenOptions::new().create(true)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Holder::read(&file),
+            _ => None,
+        }
+    }
+
+    /// Removes what processes left behind that died while they waited for a lock.
+    pub(crate) fn forget_dead(&self) -> Result<(), LockError> {
+        let dir = folder::prepare(&self.dir)?;
+        let failed = |source| LockError::Io {
+            file: dir.clone(),
+            source,
+        };
+        for name in marker::list(&dir, PREFIX).map_err(failed)? {
+            if name.contains(WAITING) {
+                marker::bury(&dir, &name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Holder {
+    fn write(mut file: &File) -> io::Result<()> {
+        file.set_len(0)?;
+        let pid = std::process::id();
+        file.write_all(format!("{pid} {}\n", Timestamp::now()).as_bytes())
+    }
+
+    fn read(file: &File) -> Option<Self> {
+        let mut text = String::new();
+        file.take(HOLDER_MAX).read_to_string(&mut text).ok()?;
+        let (pid, since) = text.trim_end().split_once(' ')?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            since: since.parse().ok()?,
+        })
+    }
 }
 
 enum Turn {
@@ -124,53 +189,93 @@ struct Waiting {
     lock: PathBuf,
     queue: String,
     marker: Marker,
+    /// The first in the queue, and since when it leaves a free lock alone.
+    idle: Option<(String, Instant)>,
 }
 
 impl Waiting {
     fn begin(dir: &Path, name: String) -> Result<Self, LockError> {
         let dir = folder::prepare(dir)?;
-        let lock = dir.join(format!("{name}.lock"));
-        let queue = format!("{name}.wait-");
+        let lock = lock_file(&dir, &name);
+        let queue = format!("{name}{WAITING}");
         let marker = Marker::create(&dir, &queue)?;
         Ok(Self {
             dir,
             lock,
             queue,
             marker,
+            idle: None,
         })
     }
 
-    /// Takes the lock if nobody is before us.
-    fn look(self) -> Result<(Self, Turn), LockError> {
-        let failed = |source| LockError::Io {
-            file: self.lock.clone(),
-            source,
-        };
+    /// Takes the lock if it is our turn.
+    fn look(mut self) -> Result<(Self, Turn), LockError> {
+        let turn = self.turn()?;
+        Ok((self, turn))
+    }
+
+    fn turn(&mut self) -> Result<Turn, LockError> {
         let before = self.before()?;
-        if before > 0 {
-            return Ok((self, Turn::Behind(before + 1)));
-        }
+        let behind = Turn::Behind(before.len() + 1);
         let file = private::open(&self.lock, OpenOptions::new().create(true))?;
+        if let Some(first) = before.first() {
+            let patience =
+                PASS_OVER.saturating_mul(u32::try_from(before.len()).unwrap_or(u32::MAX));
+            let idle = self.idle_for(first, &file);
+            if idle.map_err(|source| self.failed(source))? < patience {
+                return Ok(behind);
+            }
+        }
         match file.try_lock() {
-            Ok(()) => Ok((self, Turn::Ours(VpgLock { file }))),
-            Err(TryLockError::WouldBlock) => Ok((self, Turn::Behind(1))),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
+            Ok(()) => {
+                // Who can't say who it is holds the lock all the same.
+                let _ = Holder::write(&file);
+                Ok(Turn::Ours(VpgLock { file }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(behind),
+            Err(TryLockError::Error(source)) => Err(self.failed(source)),
         }
     }
 
-    /// How many stand before us. Only the first of them is asked whether it lives: it is the one that everybody waits for.
-    fn before(&self) -> Result<usize, LockError> {
-        let mut before = marker::list(&self.dir, &self.queue).map_err(|source| LockError::Io {
+    fn failed(&self, source: io::Error) -> LockError {
+        LockError::Io {
             file: self.lock.clone(),
             source,
-        })?;
-        before.retain(|name| name.as_str() < self.marker.name());
-        for (dead, name) in before.iter().enumerate() {
-            if marker::lives(&self.dir, name)? {
-                return Ok(before.len() - dead);
+        }
+    }
+
+    /// For how long the first in the queue has left a free lock alone.
+    fn idle_for(&mut self, first: &str, lock: &File) -> io::Result<Duration> {
+        match lock.try_lock_shared() {
+            Ok(()) => lock.unlock()?,
+            Err(TryLockError::WouldBlock) => {
+                self.idle = None;
+                return Ok(Duration::ZERO);
+            }
+            Err(TryLockError::Error(source)) => return Err(source),
+        }
+        match &self.idle {
+            Some((known, since)) if known == first => Ok(since.elapsed()),
+            _ => {
+                self.idle = Some((first.to_owned(), Instant::now()));
+                Ok(Duration::ZERO)
             }
         }
-        Ok(0)
+    }
+
+    /// Those who stand before us, oldest first. Only the first of them is asked whether it lives: it is the one that everybody waits for.
+    fn before(&self) -> Result<Vec<String>, LockError> {
+        let before = marker::list(&self.dir, &self.queue);
+        let mut before = before.map_err(|source| self.failed(source))?;
+        before.retain(|name| name.as_str() < self.marker.name());
+        let mut dead = 0;
+        for name in &before {
+            if !marker::bury(&self.dir, name)? {
+                break;
+            }
+            dead += 1;
+        }
+        Ok(before.split_off(dead))
     }
 }
 
@@ -204,7 +309,11 @@ fn name(zvm: &str, vpg_identifier: &str) -> String {
         .take(40)
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    format!("vpg-{hash}-{readable}")
+    format!("{PREFIX}{hash}-{readable}")
+}
+
+fn lock_file(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.lock"))
 }
 
 #[cfg(test)]

@@ -19,19 +19,31 @@ pub(crate) struct Marker {
     name: String,
     path: PathBuf,
     file: File,
+    stays: bool,
 }
 
 impl Marker {
-    /// Creates `<prefix><time>-<id>` in `dir`; the names sort by time.
+    /// Creates `<prefix><number>-<id>` in `dir`. The number is one more than the highest that is there, so that names sort in the order
+    /// of creation, whatever becomes of the clock.
     pub(crate) fn create(dir: &Path, prefix: &str) -> Result<Self, ForeignFile> {
         loop {
-            let now = jiff::Timestamp::now().as_nanosecond();
-            let name = format!("{prefix}{now:020}-{}", Uuid::new_v4().simple());
+            let number = next_number(dir, prefix).map_err(|source| ForeignFile::Io {
+                file: dir.to_owned(),
+                source,
+            })?;
+            let name = format!("{prefix}{number:020}-{}", Uuid::new_v4().simple());
             let path = dir.join(&name);
             let file = private::open(&path, OpenOptions::new().create_new(true))?;
             // Between its creation and the lock, somebody may have taken the file for a dead one's and removed it.
             match file.lock().and_then(|()| path.try_exists()) {
-                Ok(true) => return Ok(Self { name, path, file }),
+                Ok(true) => {
+                    return Ok(Self {
+                        name,
+                        path,
+                        file,
+                        stays: false,
+                    });
+                }
                 Ok(false) => {}
                 Err(source) => return Err(ForeignFile::Io { file: path, source }),
             }
@@ -42,22 +54,53 @@ impl Marker {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+
+    /// Ends as a dead one does: the file stays, for the next one that looks.
+    pub(crate) fn leave(mut self) {
+        self.stays = true;
+    }
+}
+
+fn next_number(dir: &Path, prefix: &str) -> io::Result<u64> {
+    let number = |name: &String| {
+        name.get(prefix.len()..)?
+            .split('-')
+            .next()?
+            .parse::<u64>()
+            .ok()
+    };
+    let highest = list(dir, prefix)?.iter().filter_map(number).max();
+    Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
 
 impl Drop for Marker {
     fn drop(&mut self) {
-        // Where this fails, the next one that looks finds the file unlocked and removes it.
-        let _ = fs::remove_file(&self.path);
+        if !self.stays {
+            // Where this fails, the next one that looks finds the file unlocked and removes it.
+            let _ = fs::remove_file(&self.path);
+        }
         // Closing the file would not do while a child process that is just being started still shares it.
         let _ = self.file.unlock();
     }
 }
 
-/// Whether the one that made the marker lives. The marker of a dead one is removed. What cannot be told counts as living.
+/// Whether the one that made the marker lives. What cannot be told counts as living.
 ///
 /// # Errors
 /// It is no marker of ours: somebody else put it there, and nobody will ever take it away.
 pub(crate) fn lives(dir: &Path, name: &str) -> Result<bool, ForeignFile> {
+    look(dir, name, false)
+}
+
+/// Removes the marker of a dead one. False: it lives, as far as can be told.
+///
+/// # Errors
+/// As [`lives`].
+pub(crate) fn bury(dir: &Path, name: &str) -> Result<bool, ForeignFile> {
+    look(dir, name, true).map(|lives| !lives)
+}
+
+fn look(dir: &Path, name: &str, bury: bool) -> Result<bool, ForeignFile> {
     let path = dir.join(name);
     let file = match private::open(&path, &mut OpenOptions::new()) {
         Ok(file) => file,
@@ -68,8 +111,10 @@ pub(crate) fn lives(dir: &Path, name: &str) -> Result<bool, ForeignFile> {
     };
     match file.try_lock_shared() {
         Ok(()) => {
-            // While the lock is held, so that a marker is never removed after its owner locked and checked it.
-            let _ = fs::remove_file(&path);
+            if bury {
+                // While the lock is held, so that a marker is never removed after its owner locked and checked it.
+                let _ = fs::remove_file(&path);
+            }
             Ok(false)
         }
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => Ok(true),
@@ -107,11 +152,25 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_of_a_dead_one_is_removed() {
+    fn the_marker_of_a_dead_one_is_removed_when_it_is_buried() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("m-dead"), "").unwrap();
         assert!(!lives(dir.path(), "m-dead").unwrap());
+        assert!(dir.path().join("m-dead").exists());
+        assert!(bury(dir.path(), "m-dead").unwrap());
         assert!(!dir.path().join("m-dead").exists());
+        assert!(bury(dir.path(), "m-dead").unwrap(), "it is gone");
+    }
+
+    #[test]
+    fn a_marker_that_is_left_is_a_dead_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let marker = Marker::create(dir.path(), "m-").unwrap();
+        let name = marker.name().to_owned();
+        assert!(!bury(dir.path(), &name).unwrap());
+        marker.leave();
+        assert!(dir.path().join(&name).exists());
+        assert!(!lives(dir.path(), &name).unwrap());
     }
 
     #[cfg(unix)]
@@ -126,15 +185,26 @@ mod tests {
     }
 
     #[test]
-    fn markers_rise_with_time() {
+    fn a_later_marker_comes_after_all_that_are_there() {
         let dir = tempfile::tempdir().unwrap();
-        let markers: Vec<_> = (0..50)
+        // As by a clock that was ahead, and by nobody.
+        for name in ["m-01790010509000000000-x", "m-not-ours", "m-"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let markers: Vec<_> = (0..20)
             .map(|_| Marker::create(dir.path(), "m-").unwrap())
             .collect();
-        let names: Vec<_> = markers
-            .iter()
-            .map(|marker| marker.name().to_owned())
-            .collect();
+        let mut names = vec!["m-".to_owned(), "m-01790010509000000000-x".to_owned()];
+        names.extend(markers.iter().map(|marker| marker.name().to_owned()));
+        names.push("m-not-ours".to_owned());
         assert_eq!(list(dir.path(), "m-").unwrap(), names);
+        drop(markers);
+        fs::remove_file(dir.path().join("m-01790010509000000000-x")).unwrap();
+        assert!(
+            Marker::create(dir.path(), "m-")
+                .unwrap()
+                .name()
+                .starts_with("m-00000000000000000000-")
+        );
     }
 }

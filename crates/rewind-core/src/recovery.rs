@@ -4,6 +4,7 @@ mod destination;
 mod download;
 mod fetch;
 mod folders;
+mod leftovers;
 mod orphans;
 mod path;
 mod plan;

@@ -5,6 +5,7 @@ use crate::{
     catalog::Catalog,
     certificate::{self, Warnings},
     checkpoints,
+    clock::{Clock, SystemClock},
     config::{self, Config, Confirmation},
     enforce::{self, ChangedTool},
     guard,
@@ -89,7 +90,19 @@ impl Rewind {
     /// # Errors
     /// `configuration`: it can never work.
     pub fn with_patience(config: Config, patience: Patience) -> Result<Self, Error> {
-        let state = State::new(&config.state_dir);
+        Self::with_clock(config, patience, Arc::new(SystemClock))
+    }
+
+    /// As [`with_patience`](Self::with_patience), where another clock than the system's says what this host takes for the time.
+    ///
+    /// # Errors
+    /// `configuration`: it can never work.
+    pub fn with_clock(
+        config: Config,
+        patience: Patience,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let state = State::with_clock(&config.state_dir, clock);
         let gate = Arc::new(StateGate::new(state.clone(), config.zvm()));
         let warnings = Warnings::default();
         let judge = certificate::judge(&config, &state, &warnings);
@@ -283,6 +296,11 @@ impl Rewind {
 }
 
 impl Core {
+    /// Tells a person what no call fails with.
+    pub fn warn(&self, warning: String) {
+        certificate::warn(&self.warnings, warning);
+    }
+
     /// Runs short blocking work on the state.
     pub async fn with_state<T: Send + 'static>(
         &self,

@@ -12,8 +12,10 @@ mod error;
 pub(crate) mod folder;
 mod guards;
 mod inserts;
+pub(crate) mod interrupted;
 mod logins;
 mod outcomes;
+pub(crate) mod places;
 mod schema;
 mod sessions;
 pub(crate) mod tools;
@@ -35,7 +37,10 @@ pub use inserts::{InsertId, InsertOutcome, SentInsert};
 pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
 pub use sessions::{FlrMount, OpenSession, SessionId};
 
-use crate::marker::Marker;
+use crate::{
+    clock::{Clock, SystemClock},
+    marker::Marker,
+};
 
 /// The state folder's database. Clones share one connection.
 ///
@@ -47,6 +52,7 @@ pub struct State {
 
 struct Inner {
     dir: PathBuf,
+    clock: Arc<dyn Clock>,
     open: Mutex<Option<Open>>,
 }
 
@@ -70,9 +76,16 @@ impl State {
     /// The state in `dir`, which is created (mode 0700) at the first use.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self::with_clock(dir, Arc::new(SystemClock))
+    }
+
+    /// As [`new`](Self::new), by another clock than the system's.
+    #[must_use]
+    pub fn with_clock(dir: impl Into<PathBuf>, clock: Arc<dyn Clock>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 dir: dir.into(),
+                clock,
                 open: Mutex::new(None),
             }),
         }
@@ -94,6 +107,12 @@ impl State {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.inner.dir
+    }
+
+    /// What this host takes for the time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
     }
 
     fn with<T>(
@@ -143,6 +162,17 @@ impl Open {
             Ok(value)
         };
         run(&mut self.database).map_err(|source| StateError::database(&self.dir, source))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take()
+            && self.leaves_something_open(owner.name()).unwrap_or(true)
+        {
+            // The next process closes it.
+            owner.leave();
+        }
     }
 }
 

@@ -278,6 +278,69 @@ async fn dropping_the_future_leaves_nothing_behind() {
     assert_eq!(waiting_files(&dir), 0);
 }
 
+#[tokio::test]
+async fn the_holder_is_told() {
+    let (_temp, dir) = folder();
+    let locks = Locks::new(&dir);
+    assert_eq!(locks.holder("zvm", "vpg"), None);
+    let lock = locks.acquire("zvm", "vpg", |_| {}).await.unwrap();
+    let holder = locks.holder("zvm", "vpg").unwrap();
+    assert_eq!(holder.pid, std::process::id());
+    assert!(
+        holder.since.duration_since(jiff::Timestamp::now()).abs()
+            < jiff::SignedDuration::from_secs(60)
+    );
+    assert_eq!(locks.holder("zvm", "vpg2"), None);
+    drop(lock);
+    assert_eq!(locks.holder("zvm", "vpg"), None);
+}
+
+/// Ctrl-Z in the queue.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_stopped_process_that_waits_is_passed_over_and_gets_its_turn_later() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    if let Some(dir) = std::env::var_os(CHILD) {
+        let place = |place| {
+            println!("\nplace {place}");
+            std::io::stdout().flush().unwrap();
+        };
+        let _lock = Locks::new(dir).acquire("zvm", "vpg", place).await.unwrap();
+        return;
+    }
+    let (_temp, dir) = folder();
+    let locks = Locks::new(&dir);
+    let held = locks.acquire("zvm", "vpg", |_| {}).await.unwrap();
+    let name = "a_stopped_process_that_waits_is_passed_over_and_gets_its_turn_later";
+    let mut process = child(name, &dir);
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    assert!(
+        lines
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line == "place 1")
+    );
+    let (first, mut first_told) = ask(&locks);
+    assert_eq!(next(&mut first_told).await, 2);
+    let (second, mut second_told) = ask(&locks);
+    assert_eq!(next(&mut second_told).await, 3);
+
+    let pid = Pid::from_child(&process);
+    kill_process(pid, Signal::STOP).unwrap();
+    drop(held);
+    assert_eq!(next(&mut first_told).await, 0);
+    assert_eq!(next(&mut second_told).await, 2);
+    assert_eq!(locks.holder("zvm", "vpg").unwrap().pid, std::process::id());
+    drop(first.await.unwrap());
+    assert_eq!(next(&mut second_told).await, 0);
+
+    kill_process(pid, Signal::CONT).unwrap();
+    drop(second.await.unwrap());
+    assert!(process.wait().unwrap().success());
+    assert_eq!(waiting_files(&dir), 0);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_planted_symlink_is_refused() {

@@ -19,8 +19,8 @@ const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 500;
 /// What one request asks for: a day, as Zerto's own interface does.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The recovery site's clock may be ahead of the ZVM's.
-pub(super) const AHEAD: Duration = Duration::from_secs(60 * 60);
+/// How far the clock behind a journal's times may be from the ZVM's, or have been before it was set.
+pub(super) const OFF: Duration = DAY;
 /// The longest foreign tag that is shown.
 pub(super) const TAG_SHOWN_MAX: usize = 500;
 const NOTE: &str = "Times are by the ZVM's clock. expected_until is an estimate from the configured history: a full \
@@ -46,7 +46,7 @@ pub(crate) async fn list(
         found
             .vpgs
             .iter()
-            .map(|vpg| tagged(zvm, vpg, since, later(now, AHEAD), limit)),
+            .map(|vpg| tagged(zvm, vpg, since, later(now, OFF), limit)),
     )
     .await?;
     let mut truncated = journals.iter().any(|(_, more)| *more);
@@ -101,17 +101,18 @@ async fn tagged(
     Ok((rows.into_values().take(limit).collect(), more))
 }
 
-/// Where the journal begins: nothing before it is asked for.
+/// Before which there is nothing in the journal: nothing before it is asked for.
 pub(super) async fn earliest(zvm: &Zvm, vpg: &FoundVpg) -> Result<Option<Timestamp>, Error> {
-    Ok(match &vpg.vpg.earliest_checkpoint {
-        Some(earliest) => Some(earliest.time),
+    let first = match &vpg.vpg.earliest_checkpoint {
+        Some(first) => Some(first.time),
         None => zvm
             .journal_stats(vpg.id())
             .await
             .map_err(|error| vpg.failed(error))?
             .earliest
-            .map(|earliest| earliest.time),
-    })
+            .map(|first| first.time),
+    };
+    Ok(first.map(|first| earlier(first, OFF)))
 }
 
 /// A checkpoint with an empty tag is an automatic one.

@@ -1,18 +1,18 @@
 //! Which checkpoint is meant by an id or a tag, and in which VPG.
 use super::{
     bisect::{Search, Step},
-    list::{AHEAD, DAY, TAG_SHOWN_MAX, earliest, shown_tag, tag_of},
+    list::{DAY, OFF, TAG_SHOWN_MAX, earliest, shown_tag, tag_of},
     window::{Backwards, around, as_shown, later},
 };
 use crate::{
     Error, ErrorCode,
     protection::{Found, FoundVpg},
+    rewind::Core,
     tag, text,
 };
 use futures::future::try_join_all;
-use jiff::Timestamp;
 use std::{cmp::Reverse, time::Duration};
-use zvm_client::{Checkpoint, CheckpointId, Zvm};
+use zvm_client::{Checkpoint, CheckpointId, Window, Zvm};
 
 /// Longer than any tag that a ZVM is known to take.
 const WANTED_MAX_LEN: usize = 1_000;
@@ -98,20 +98,25 @@ impl std::fmt::Display for Chosen {
 
 /// Exactly one checkpoint that is still listed and that the ZVM does not refuse to mount.
 pub(crate) async fn choose(
-    zvm: &Zvm,
+    core: &Core,
     found: &Found,
     wanted: &Wanted,
     vpg: Option<&str>,
 ) -> Result<Chosen, Error> {
+    let zvm = &core.zvm;
     let vpgs = narrowed(found, vpg)?;
     let place = match (vpg, vpgs.as_slice()) {
         (Some(_), [only]) => format!("VPG {}", only.told()),
         _ => format!("any VPG that protects {}", found.told()),
     };
     let listed = try_join_all(vpgs.into_iter().map(|vpg| async move {
-        let checkpoint = match wanted {
+        let looked = match wanted {
             Wanted::Id(id) => by_id(zvm, vpg, *id).await?,
             Wanted::Tag(tag) => by_tag(zvm, vpg, tag).await?,
+        };
+        let checkpoint = match looked {
+            Some(checkpoint) => Some(checkpoint),
+            None => by_state(core, vpg, wanted).await?,
         };
         Ok::<_, Error>(checkpoint.map(|checkpoint| Chosen {
             vpg: vpg.clone(),
@@ -195,10 +200,45 @@ async fn by_id(zvm: &Zvm, vpg: &FoundVpg, id: CheckpointId) -> Result<Option<Che
 }
 
 async fn by_tag(zvm: &Zvm, vpg: &FoundVpg, wanted: &str) -> Result<Option<Checkpoint>, Error> {
-    match tag::parse(wanted).at() {
-        Some(at) => our_tag(zvm, vpg, wanted, at).await,
-        None => other_tag(zvm, vpg, wanted).await,
+    let Some(at) = tag::parse(wanted).at() else {
+        return other_tag(zvm, vpg, wanted).await;
+    };
+    for (before, after) in AROUND_TAG {
+        let pin = our_tag(zvm, vpg, wanted, around(at, before, after)).await?;
+        if pin.is_some() {
+            return Ok(pin);
+        }
     }
+    Ok(None)
+}
+
+/// Where the state says that it is. Ids do not rise with time where the ZVM's clock was set, and a tag's time is not its checkpoint's
+/// where that happened, or this host slept, between the two.
+async fn by_state(
+    core: &Core,
+    vpg: &FoundVpg,
+    wanted: &Wanted,
+) -> Result<Option<Checkpoint>, Error> {
+    let key = match wanted {
+        Wanted::Id(id) => id.to_string(),
+        Wanted::Tag(tag) => tag::without_suffix(tag).to_owned(),
+    };
+    let (zvm, vpg_id) = (core.config.zvm(), vpg.id().to_owned());
+    let pin = core
+        .with_state(move |state| state.pin(&zvm, &vpg_id, &key))
+        .await?;
+    let Some(pin) = pin else { return Ok(None) };
+    let window = around(pin.checkpoint_at, MINUTE, MINUTE);
+    let rows = core
+        .zvm
+        .checkpoints(vpg.id(), window)
+        .await
+        .map_err(|error| vpg.failed(error))?;
+    let is_wanted = |row: &Checkpoint| match wanted {
+        Wanted::Id(id) => row.id == *id,
+        Wanted::Tag(tag) => carries(row, tag),
+    };
+    Ok(rows.into_iter().find(is_wanted))
 }
 
 /// The pin: the earliest checkpoint that carries the tag.
@@ -206,19 +246,13 @@ async fn our_tag(
     zvm: &Zvm,
     vpg: &FoundVpg,
     wanted: &str,
-    at: Timestamp,
+    window: Window,
 ) -> Result<Option<Checkpoint>, Error> {
-    for (before, after) in AROUND_TAG {
-        let window = around(at, before, after);
-        let rows = zvm
-            .checkpoints(vpg.id(), window)
-            .await
-            .map_err(|error| vpg.failed(error))?;
-        if let Some(pin) = rows.into_iter().find(|row| carries(row, wanted)) {
-            return Ok(Some(pin));
-        }
-    }
-    Ok(None)
+    let rows = zvm
+        .checkpoints(vpg.id(), window)
+        .await
+        .map_err(|error| vpg.failed(error))?;
+    Ok(rows.into_iter().find(|row| carries(row, wanted)))
 }
 
 /// The newest checkpoint that carries somebody else's tag.
@@ -226,7 +260,7 @@ async fn other_tag(zvm: &Zvm, vpg: &FoundVpg, wanted: &str) -> Result<Option<Che
     let Some(earliest) = earliest(zvm, vpg).await? else {
         return Ok(None);
     };
-    let to = later(zvm.server_time().await?, AHEAD);
+    let to = later(zvm.server_time().await?, OFF);
     for window in Backwards::new(earliest, to, DAY) {
         let rows = zvm
             .checkpoints(vpg.id(), window)

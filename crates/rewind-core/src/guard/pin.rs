@@ -2,16 +2,19 @@
 //!
 //! Tagged inserts fired back to back at one VPG are silently dropped: POST answers 200, the task completes, and no checkpoint
 //! appears (measured on a 10.x ZVM). So inserts into a VPG go one after another, and one counts when its tag is listed.
-use super::stage::{Stage, Stages};
+use super::{
+    look::{Others, RECENT, carrying},
+    stage::{Stage, Stages},
+};
 use crate::{
     Error, ErrorCode,
-    checkpoints::around,
+    checkpoints::earlier,
     clock::ZvmClock,
     config::GuardSettings,
     protection::FoundVpg,
     rewind::Core,
     state::{InsertId, InsertOutcome},
-    tag::{self, Tag},
+    tag::Tag,
     text,
 };
 use jiff::Timestamp;
@@ -25,19 +28,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY_LATER: Duration = Duration::from_secs(1);
 /// When looks become rarer.
 const LATER: Duration = Duration::from_secs(15);
-/// One look must not use up the time for all.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The window before the insert: as narrow as whole seconds allow, and now and then wide, because the clock behind the
-/// checkpoints' times may not be the one that the ZVM tells.
-pub(super) const NARROW: Duration = Duration::from_secs(5);
-pub(super) const WIDE: Duration = Duration::from_secs(5 * 60);
+/// Every so often a look is wide.
 const WIDE_EVERY: u32 = 10;
 /// While the task runs the journal is looked at every so often: a task that hangs decides nothing.
 const JOURNAL_EVERY: u32 = 4;
 /// A task that the ZVM does not know: just created, or never to be known.
 const TASK_UNKNOWN_MAX: u32 = 3;
-/// Behind now: the clocks of the sites may differ.
-pub(super) const AHEAD: Duration = Duration::from_secs(10 * 60);
+/// What was seen of a journal so long before an insert says what is listed when it is sent.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// What inserts one tag into one VPG.
 pub(super) struct Pinning<'a> {
@@ -46,6 +44,8 @@ pub(super) struct Pinning<'a> {
     pub vpg: &'a FoundVpg,
     pub tag: &'a Tag,
     pub clock: ZvmClock,
+    /// The tags of others that were listed when the clock was read.
+    pub others: &'a Others,
     pub settings: GuardSettings,
     /// Of the whole guard.
     pub deadline: Instant,
@@ -62,6 +62,8 @@ pub(super) struct Pinned {
 enum Look {
     Listed(Checkpoint),
     NotListed,
+    /// Another's tag came into the list instead.
+    Overtaken,
     TaskFailed(String),
 }
 
@@ -75,40 +77,75 @@ struct Sent {
 impl Pinning<'_> {
     /// Inserts until the tag is listed. The caller holds the VPG's lock.
     pub async fn insert_until_listed(&self) -> Result<Pinned, Error> {
-        self.let_interrupted_be_listed().await?;
+        let waited = self.let_interrupted_be_listed().await?;
         let began = self.clock.now();
-        for attempt in 1..=self.settings.attempts.max(1) {
+        let mut others = self.others_listed(began, waited).await;
+        let (mut inserts, mut unanswered, mut overtaken) = (0, 0, 0);
+        loop {
+            inserts += 1;
             let until = self
                 .deadline
                 .min(Instant::now() + self.settings.listed_timeout);
-            let sent = self.insert(attempt).await?;
+            let sent = self.insert(inserts).await?;
             let certain = sent.task.is_some();
-            let look = self.look_until(began, until, sent.task).await;
+            let look = self.look_until(began, until, sent.task, &mut others).await;
             match look.map_err(|error| self.not_known_to_be_listed(certain, error))? {
                 Look::Listed(checkpoint) => {
                     self.settle(sent.id, InsertOutcome::Listed).await;
                     return Ok(Pinned {
                         checkpoint,
-                        inserts: attempt,
+                        inserts,
                     });
                 }
                 Look::TaskFailed(reason) => {
                     self.settle(sent.id, InsertOutcome::NotTaken).await;
                     return Err(self.refused(&reason));
                 }
-                Look::NotListed if Instant::now() >= self.deadline => break,
+                // Other hosts, or users of this one, insert as well. They had their turn, which is none of our attempts.
+                Look::Overtaken => {
+                    overtaken += 1;
+                    tracing::info!(vpg = %self.vpg.told(), "another's tag was under way and ours was dropped");
+                }
                 Look::NotListed => {
-                    tracing::warn!(vpg = %self.vpg.told(), attempt, "the inserted tag was not listed")
+                    unanswered += 1;
+                    tracing::warn!(vpg = %self.vpg.told(), attempt = inserts, "the inserted tag was not listed");
                 }
             }
+            if Instant::now() >= self.deadline || unanswered >= self.settings.attempts.max(1) {
+                return Err(self.not_listed(inserts, overtaken));
+            }
         }
-        Err(Error::new(
+    }
+
+    /// As seen when the tag was chosen, unless others were waited for since.
+    async fn others_listed(&self, began: Timestamp, waited: bool) -> Others {
+        if !waited && self.clock.age() < FRESH {
+            return self.others.clone();
+        }
+        match self.look(began, false).await {
+            Ok(rows) => Others::listed(earlier(began, RECENT), &rows),
+            // Nothing is older than now: only what is inserted from now on counts.
+            Err(error) => {
+                tracing::debug!(%error, "the journal can't be read");
+                Others::listed(began, &[])
+            }
+        }
+    }
+
+    fn not_listed(&self, inserts: u32, overtaken: u32) -> Error {
+        let why = match overtaken {
+            0 => String::new(),
+            _ => format!(
+                " ({overtaken} of {inserts} inserts were dropped because the tagged checkpoints of others were under way)"
+            ),
+        };
+        Error::new(
             ErrorCode::NotListed,
             format!(
-                "the tag was inserted into VPG {} and did not appear in its journal",
+                "the tag was inserted into VPG {} and did not appear in its journal{why}",
                 self.vpg.told()
             ),
-        ))
+        )
     }
 
     async fn insert(&self, attempt: u32) -> Result<Sent, Error> {
@@ -162,13 +199,14 @@ impl Pinning<'_> {
         }
     }
 
-    /// Follows the task, and then the journal, until the tag is listed or the time is up. An error where the journal could
+    /// Follows the task, and then the journal, until the tag is listed, another's is instead, or the time is up. An error where the journal could
     /// not be read in the end: then nothing may be inserted again.
     async fn look_until(
         &self,
         began: Timestamp,
         until: Instant,
         mut task: Option<String>,
+        others: &mut Others,
     ) -> Result<Look, zvm_client::Error> {
         let started = Instant::now();
         let (mut looks, mut unknown) = (0, 0);
@@ -205,43 +243,18 @@ impl Pinning<'_> {
                 continue;
             }
             let wide = last || failed.is_some() || looks % WIDE_EVERY == 0;
-            let margin = if wide { WIDE } else { NARROW };
-            match self.listed(&self.tag.to_string(), began, margin).await {
-                Ok(Some(checkpoint)) => return Ok(Look::Listed(checkpoint)),
-                Ok(None) => match failed {
-                    Some(reason) => return Ok(Look::TaskFailed(reason)),
-                    None if last => return Ok(Look::NotListed),
-                    None => {}
+            match self.look(began, wide).await {
+                Ok(rows) => match (carrying(&rows, &self.tag.to_string()), failed.take()) {
+                    (Some(checkpoint), _) => return Ok(Look::Listed(checkpoint)),
+                    (None, Some(reason)) => return Ok(Look::TaskFailed(reason)),
+                    (None, None) if others.newly_listed(&rows) => return Ok(Look::Overtaken),
+                    (None, None) if last => return Ok(Look::NotListed),
+                    (None, None) => {}
                 },
                 Err(error) if last || will_stay(&error) => return Err(error),
                 Err(error) => tracing::debug!(%error, "the journal can't be read"),
             }
         }
-    }
-
-    /// The earliest checkpoint since the insert that carries the tag.
-    pub(super) async fn listed(
-        &self,
-        tag: &str,
-        began: Timestamp,
-        margin: Duration,
-    ) -> Result<Option<Checkpoint>, zvm_client::Error> {
-        let since = around(began, margin, Duration::ZERO).from;
-        let window = zvm_client::Window {
-            from: since,
-            to: around(self.clock.now(), Duration::ZERO, AHEAD).to,
-        };
-        let rows = self.quick().checkpoints(self.vpg.id(), window).await?;
-        Ok(rows.into_iter().find(|row| {
-            row.tag
-                .as_deref()
-                .is_some_and(|listed| tag::same(tag, listed))
-        }))
-    }
-
-    /// A look is given time of its own, so that the last one, at the deadline, still happens.
-    fn quick(&self) -> Zvm {
-        self.zvm.by((Instant::now() + LOOK_TIMEOUT).into_std())
     }
 
     /// The ZVM stopped answering, or answers with errors, between the insert and the listing.

@@ -1,15 +1,17 @@
 //! A guard from the request to the receipt.
 use super::{
     GuardRequest, Pin, Receipt,
+    look::Others,
     pin::{Pinned, Pinning},
     stage::{Stage, Stages},
-    tag::{Intent, choose},
+    tag::{ChosenTag, Intent, choose},
 };
 use crate::{
     Call, Done, Error, ErrorCode,
     call::Watch,
     checkpoints::{as_shown, expected_until, shown_tag},
     clock::ZvmClock,
+    lock::Holder,
     protection::{self, Found, FoundVpg},
     recovery::clean_up_beside,
     rewind::Core,
@@ -28,6 +30,8 @@ pub(super) const NOTE: &str = "Crash-consistent within each VPG, not across VPGs
 /// One VPG's part of a guard.
 struct Part<'a> {
     vpg: &'a FoundVpg,
+    /// The tags of others that were listed when the tag was chosen.
+    others: Others,
     stages: Stages,
 }
 
@@ -91,7 +95,7 @@ impl<'a> Guarding<'a> {
             watch: call.watch(),
             zvm: core.zvm.by(deadline.into_std()),
             started,
-            began: Timestamp::now(),
+            began: core.state.now(),
             deadline,
         }
     }
@@ -112,7 +116,7 @@ impl<'a> Guarding<'a> {
     ) -> Result<(Receipt, Option<i64>), Error> {
         let choosing = || "reading the ZVM's clock and its journals".to_owned();
         let chosen = choose(self.core, &self.zvm, found, intent);
-        let (tag, clock) = self.watch.during(choosing, chosen).await?;
+        let ChosenTag { tag, clock, others } = self.watch.during(choosing, chosen).await?;
         let guard = Guard {
             of: self,
             tag: &tag,
@@ -121,8 +125,10 @@ impl<'a> Guarding<'a> {
         let parts: Vec<Part<'_>> = found
             .vpgs
             .iter()
-            .map(|vpg| Part {
+            .zip(others)
+            .map(|(vpg, others)| Part {
                 vpg,
+                others,
                 stages: Stages::new(vpg.name()),
             })
             .collect();
@@ -187,21 +193,17 @@ impl Guard<'_> {
             part.stages.enter(Stage::Queued { place })
         });
         // Held until the tag is listed: inserts back to back would be dropped.
-        let _lock = timeout_at(self.of.deadline, queue).await.map_err(|_| {
-            Error::new(
-                ErrorCode::DeadlinePassed,
-                format!(
-                    "other guards kept VPG {} busy until the deadline; nothing was inserted",
-                    vpg.told()
-                ),
-            )
-        })??;
+        let _lock = match timeout_at(self.of.deadline, queue).await {
+            Ok(lock) => lock?,
+            Err(_) => return Err(busy(vpg, self.of.core.locks.holder(&zvm_name, vpg.id()))),
+        };
         let pinning = Pinning {
             core: self.of.core,
             zvm: &self.of.zvm,
             vpg,
             tag: self.tag,
             clock: self.clock,
+            others: &part.others,
             settings: self.of.core.config.guard,
             deadline: self.of.deadline,
             stages: &part.stages,
@@ -249,7 +251,7 @@ impl Guard<'_> {
             tag: self.tag.to_string(),
             call: tool_call,
             started: *began,
-            ended: Timestamp::now(),
+            ended: core.state.now(),
             pins: parts.iter().filter_map(pin_record).collect(),
             failure: result.as_ref().err().map(failure),
         };
@@ -260,6 +262,22 @@ impl Guard<'_> {
             )
             .ok()
     }
+}
+
+/// Others inserted, or one did not come to its end.
+fn busy(vpg: &FoundVpg, holder: Option<Holder>) -> Error {
+    let error = |by: &str| {
+        let vpg = vpg.name();
+        let message = format!("{by} kept VPG {vpg} busy until the deadline; nothing was inserted");
+        Error::new(ErrorCode::DeadlinePassed, message)
+    };
+    let Some(Holder { pid, since }) = holder else {
+        return error("other guards");
+    };
+    error(&format!("other guards, now that of process {pid} since {since:.0},")).with_next(format!(
+        "Try again. If process {pid} has held the VPG for long, see whether it hangs or is stopped: `kill -CONT {pid}` lets a stopped one \
+         go on, and its end lets the others through. Don't make the change meanwhile."
+    ))
 }
 
 fn done(parts: &[Part<'_>], tag: &Tag) -> Vec<Done> {

@@ -1,5 +1,8 @@
 //! The one tag of a guard: checked before anything is asked of the ZVM, and its own in every journal.
-use super::{GuardRequest, pin::AHEAD};
+use super::{
+    GuardRequest,
+    look::{AHEAD, Others, RECENT},
+};
 use crate::{
     Call, Error, ErrorCode,
     checkpoints::{around, later},
@@ -12,10 +15,8 @@ use crate::{
 use futures::{TryFutureExt, future::try_join_all};
 use jiff::Timestamp;
 use std::time::Duration;
-use zvm_client::Zvm;
+use zvm_client::{Checkpoint, Zvm};
 
-/// How far behind its own time a tag may be in a journal whose clock differs a little.
-const BEFORE: Duration = Duration::from_secs(15);
 /// Guards of one agent, action, VM and change in one second.
 const SECONDS_MAX: usize = 100;
 
@@ -82,16 +83,24 @@ fn unusable(error: TagError) -> Error {
     }
 }
 
+/// The tag of a guard, and what was seen when it was chosen.
+pub(super) struct ChosenTag {
+    pub tag: Tag,
+    pub clock: ZvmClock,
+    /// Of each VPG, in the order in which they were found.
+    pub others: Vec<Others>,
+}
+
 /// The tag at the ZVM's time; where exactly this tag was used before, at the next second that is free.
 pub(super) async fn choose(
     core: &Core,
     zvm: &Zvm,
     found: &Found,
     intent: &Intent,
-) -> Result<(Tag, ZvmClock), Error> {
+) -> Result<ChosenTag, Error> {
     let clock = ZvmClock::read(zvm).await?;
     let mut tag = intent.tag(&found.vm, clock.at())?;
-    let window = around(clock.at(), BEFORE, AHEAD);
+    let window = around(clock.at(), RECENT, AHEAD);
     let journals = try_join_all(found.vpgs.iter().map(|vpg| {
         zvm.checkpoints(vpg.id(), window)
             .map_err(|error| vpg.failed(error))
@@ -105,7 +114,12 @@ pub(super) async fn choose(
     for _ in 0..SECONDS_MAX {
         // The state knows the tags of this user's other guards that are not listed yet.
         if !listed.iter().any(|listed| tag.same_as(listed)) && intended(core, found, &tag).await? {
-            return Ok((tag, clock));
+            let others = |rows: &Vec<Checkpoint>| Others::listed(window.from, rows);
+            return Ok(ChosenTag {
+                tag,
+                clock,
+                others: journals.iter().map(others).collect(),
+            });
         }
         tag = tag
             .with_at(later(tag.at(), Duration::from_secs(1)))

@@ -1,14 +1,18 @@
 //! Where a recovered file or folder lands: never over something, and over MCP never outside of the recovery folder.
 use super::{
     Destination, GuestPath,
-    folders::{make_folders, remove_stale, rename_noreplace, sync_folder},
+    folders::{
+        TEMPORARY, make_folders, make_private, missing, remove_stale, rename_noreplace, sync_folder,
+    },
 };
-use crate::{Error, ErrorCode, private::check_way, text};
+use crate::{Error, ErrorCode, private::check_way, state::places::WorkPlace, text};
 use std::{
     ffi::OsStr,
     fs, io,
     path::{Component, Path, PathBuf},
 };
+use tempfile::{NamedTempFile, TempDir};
+use uuid::Uuid;
 
 const COMPONENT_MAX_BYTES: usize = 200;
 const COMPONENTS_MAX: usize = 32;
@@ -57,6 +61,8 @@ pub(crate) struct Target {
     name: String,
     /// What the folder must not lie outside of.
     within: Option<PathBuf>,
+    /// What begins the names of what is not complete yet: this recovery's own.
+    mark: String,
 }
 
 impl Target {
@@ -89,6 +95,7 @@ impl Target {
                 folder: whole(folder)?,
                 name,
                 within: None,
+                mark: mark(),
             },
             Destination::InRecoverDir(inside) => {
                 let recover_dir = std::path::absolute(recover_dir)
@@ -102,6 +109,7 @@ impl Target {
                     folder,
                     name,
                     within: Some(recover_dir),
+                    mark: mark(),
                 }
             }
         };
@@ -120,6 +128,15 @@ impl Target {
     /// The path, safe to show.
     pub fn shown(&self) -> String {
         text::display(&self.path().to_string_lossy(), 4096)
+    }
+
+    /// Where it is worked, before anything is made.
+    pub fn work_place(&self) -> WorkPlace {
+        WorkPlace {
+            folder: self.folder.clone(),
+            mark: self.mark.clone(),
+            made: missing(&self.folder).last().map(|made| (*made).to_owned()),
+        }
     }
 
     /// Makes the folder (0700 where it is missing) and shows that it can be written to.
@@ -223,6 +240,10 @@ impl Target {
     }
 }
 
+fn mark() -> String {
+    format!("{TEMPORARY}{}-", Uuid::new_v4().simple())
+}
+
 #[cfg(unix)]
 fn check_owner(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::MetadataExt;
@@ -307,8 +328,26 @@ impl Place {
         self.target.path()
     }
 
+    /// A file, not complete yet, that only this user can read.
+    pub fn temporary_file(&self) -> Result<NamedTempFile, Error> {
+        tempfile::Builder::new()
+            .prefix(&self.target.mark)
+            .tempfile_in(self.folder())
+            .map_err(|error| unusable(self.folder(), &error))
+    }
+
+    /// A folder, not complete yet, that only this user can look into.
+    pub fn temporary_folder(&self) -> Result<TempDir, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix(&self.target.mark)
+            .tempdir_in(self.folder())
+            .map_err(|error| unusable(self.folder(), &error))?;
+        make_private(folder.path()).map_err(|error| unusable(folder.path(), &error))?;
+        Ok(folder)
+    }
+
     /// Moves a complete file here, unless something is here already.
-    pub fn keep_file(&mut self, file: tempfile::NamedTempFile) -> Result<PathBuf, Error> {
+    pub fn keep_file(&mut self, file: NamedTempFile) -> Result<PathBuf, Error> {
         let path = self.path();
         file.persist_noclobber(&path)
             .map_err(|error| self.not_placed(&error.error))?;
@@ -316,7 +355,7 @@ impl Place {
     }
 
     /// Moves a complete folder here, unless something is here already.
-    pub fn keep_folder(&mut self, folder: tempfile::TempDir) -> Result<PathBuf, Error> {
+    pub fn keep_folder(&mut self, folder: TempDir) -> Result<PathBuf, Error> {
         let path = self.path();
         rename_noreplace(folder.path(), &path).map_err(|error| self.not_placed(&error))?;
         // It is not at its temporary path any more.

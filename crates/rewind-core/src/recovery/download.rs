@@ -3,8 +3,8 @@ use super::{
     RecoveredFile,
     contents::Contents,
     destination::{Place, unusable},
-    fetch::{Fetched, fetch, incomplete, temporary},
-    folders::{TEMPORARY, free_bytes, make_private},
+    fetch::{Fetched, fetch, incomplete},
+    folders::free_bytes,
     resolve::name_of,
     unpack::{self, Limits, Unpacked},
 };
@@ -77,15 +77,7 @@ impl Downloading<'_> {
 
     async fn fetch(&self, place: &Place, at_most: Option<u64>) -> Result<Fetched, Error> {
         let path = &self.item.path;
-        fetch(
-            self.zvm,
-            self.session,
-            path,
-            place.folder(),
-            at_most,
-            self.arrived,
-        )
-        .await
+        fetch(self.zvm, self.session, path, place, at_most, self.arrived).await
     }
 
     async fn file(&self, place: &mut Place) -> Result<Recovered, Error> {
@@ -125,7 +117,7 @@ impl Downloading<'_> {
             .as_deref()
             .is_some_and(|given| given.ends_with(".zip") && given != name);
         if (size.is_some() || named_zip) && fetched.is_zip() {
-            let mut out = temporary(place.folder())?;
+            let mut out = place.temporary_file()?;
             let unpacked = blocking(move || {
                 let path = out.path().to_owned();
                 let unpacked = unpack::single(
@@ -206,17 +198,9 @@ impl Downloading<'_> {
             listed,
             ..FOLDER_LIMITS
         };
-        let (beside, path, top) = (
-            place.folder().to_owned(),
-            self.item.path.clone(),
-            contents.top.clone(),
-        );
+        let folder = place.temporary_folder()?;
+        let (path, top) = (self.item.path.clone(), contents.top.clone());
         let (folder, unpacked) = blocking(move || {
-            let folder = tempfile::Builder::new()
-                .prefix(TEMPORARY)
-                .tempdir_in(&beside)
-                .map_err(|error| unusable(&beside, &error))?;
-            make_private(folder.path()).map_err(|error| unusable(folder.path(), &error))?;
             let unpacked =
                 unpack::folder(fetched.file.as_file(), folder.path(), &path, &top, limits)?;
             Ok((folder, unpacked))

@@ -1,10 +1,10 @@
 //! Streams a download to a temporary file in the destination's folder, hashing on the way.
-use super::{destination::unusable, folders::TEMPORARY};
+use super::destination::{Place, unusable};
 use crate::{Error, ErrorCode};
 use sha2::{Digest, Sha256};
 use std::{
     io::{BufWriter, Read, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
 };
 use tempfile::NamedTempFile;
@@ -36,30 +36,22 @@ impl Fetched {
     }
 }
 
-/// A temporary file that only this user can read, in the folder where it will stay.
-pub(super) fn temporary(folder: &Path) -> Result<NamedTempFile, Error> {
-    tempfile::Builder::new()
-        .prefix(TEMPORARY)
-        .tempfile_in(folder)
-        .map_err(|error| unusable(folder, &error))
-}
-
 /// Downloads one path. Each try asks for a URL of its own. More than `at_most` bytes: `download_incomplete`.
 pub(super) async fn fetch(
     zvm: &Zvm,
     session: &FlrSessionId,
     path: &str,
-    folder: &Path,
+    place: &Place,
     at_most: Option<u64>,
     arrived: &AtomicU64,
 ) -> Result<Fetched, Error> {
     arrived.store(0, Ordering::Relaxed);
     let mut download = zvm.download(session, &[path]).await?;
-    let file = temporary(folder)?;
+    let file = place.temporary_file()?;
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
     // Hashing and writing keep a core busy; the network must not wait for them.
     let writing = tokio::task::spawn_blocking({
-        let folder = folder.to_owned();
+        let folder = place.folder().to_owned();
         move || write(file, receiver, folder)
     });
     let mut bytes = 0_u64;

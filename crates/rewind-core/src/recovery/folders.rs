@@ -1,4 +1,5 @@
 //! Folders and names on this host, as far as the standard library leaves it to us.
+use crate::state::places::WorkPlace;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -7,7 +8,7 @@ use std::{
 
 /// What begins the names of files and folders that are not complete yet.
 pub(super) const TEMPORARY: &str = ".zerto-rewind-";
-/// No download that still runs leaves its file untouched for so long.
+/// No download that still runs leaves its file untouched for so long. Only what the state knows nothing of gets this old.
 pub(super) const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Removes what a crash left of earlier recoveries.
@@ -20,20 +21,47 @@ pub(super) fn remove_stale(folder: &Path) {
         let touched = entry.metadata().and_then(|metadata| metadata.modified());
         let is_stale = touched.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE));
         if is_ours && is_stale {
-            let path = entry.path();
-            // What can't be removed stays; it is in nobody's way.
-            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            remove(&entry.path());
         }
     }
 }
 
+/// Removes what a process left of a recovery that died with it, and the folders that it had made for nothing.
+pub(super) fn remove_marked(place: &WorkPlace) {
+    for path in marked(place) {
+        remove(&path);
+    }
+    let Some(made) = &place.made else { return };
+    for folder in place.folder.ancestors() {
+        // Only an empty one goes.
+        if !folder.starts_with(made) || fs::remove_dir(folder).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether anything of this recovery is there that is not complete.
+pub(super) fn has_marked(place: &WorkPlace) -> bool {
+    marked(place).next().is_some()
+}
+
+fn marked(place: &WorkPlace) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
+    let is_marked = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with(&place.mark)
+    };
+    entries.filter(is_marked).map(|entry| entry.path())
+}
+
+/// What can't be removed stays; it is in nobody's way.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+}
+
 /// Makes a folder and what is missing above it, and adds what it made to `created`, outermost first.
 pub(super) fn make_folders(folder: &Path, created: &mut Vec<PathBuf>) -> io::Result<()> {
-    let missing: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|path| !path.exists())
-        .collect();
-    for path in missing.into_iter().rev() {
+    for path in missing(folder).into_iter().rev() {
         match private_folder(path) {
             Ok(()) => created.push(path.to_owned()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -45,6 +73,14 @@ pub(super) fn make_folders(folder: &Path, created: &mut Vec<PathBuf>) -> io::Res
     } else {
         Err(io::Error::from(io::ErrorKind::NotADirectory))
     }
+}
+
+/// The folder and those above it that are not there, outermost last.
+pub(super) fn missing(folder: &Path) -> Vec<&Path> {
+    folder
+        .ancestors()
+        .take_while(|path| !path.exists())
+        .collect()
 }
 
 /// Makes one folder that only this user can look into.

@@ -1,5 +1,8 @@
 //! FLR sessions that a process of ours left behind, and those that stand in the way. What is not ours is never touched.
-use super::session::{busy_with, closed, left, unmount_until_gone};
+use super::{
+    leftovers::close_interrupted,
+    session::{busy_with, closed, left, unmount_until_gone},
+};
 use crate::{
     Error,
     clock::ZvmClock,
@@ -8,14 +11,18 @@ use crate::{
     text,
 };
 use jiff::{SignedDuration, Timestamp};
-use std::{future::Future, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    future::Future,
+    time::Duration,
+};
 use tokio::time::{Instant, sleep, timeout};
 use zvm_client::{FlrSession, FlrSessionId, FlrStatus};
 
-/// How long after it was asked for a mount may have begun.
-const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
-/// How far the clocks of this host and of the ZVM may drift within the life of a session.
-const DRIFT: SignedDuration = SignedDuration::from_mins(1);
+/// How long after it was asked for a mount may begin: longer than any request is under way. What begins later is somebody else's.
+const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
+/// How much earlier than it was asked for a mount may seem to have begun: the ZVM may tell whole seconds.
+const EARLIER: SignedDuration = SignedDuration::from_secs(2);
 
 /// How long a command that is done waits for the clean-up beside it.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -49,15 +56,45 @@ pub(crate) async fn clean_up_orphans(core: &Core) -> Result<usize, Error> {
 }
 
 async fn clean_up(core: &Core) -> Result<usize, Error> {
+    close_interrupted(core).await?;
     let (mut gone, mut failure) = (0, None);
+    let mut seen = Seen::default();
     for orphan in orphans(core).await? {
-        match clean_up_one(core, &orphan).await {
-            Ok(true) => gone += 1,
+        match clean_up_one(core, &orphan, &mut seen).await {
+            Ok(true) => {
+                gone += 1;
+                seen = Seen::default();
+            }
             Ok(false) => {}
             Err(error) => failure = Some(error),
         }
     }
     failure.map_or(Ok(gone), Err)
+}
+
+/// What was seen at the ZVM: asked for once, however many mounts are looked for, until something has changed.
+#[derive(Default)]
+struct Seen {
+    clock: Option<ZvmClock>,
+    /// By VM.
+    sessions: HashMap<String, Vec<FlrSession>>,
+}
+
+impl Seen {
+    async fn now(&mut self, core: &Core) -> Result<Timestamp, Error> {
+        let clock = match self.clock {
+            Some(clock) => clock,
+            None => *self.clock.insert(ZvmClock::read(&core.zvm).await?),
+        };
+        Ok(clock.now())
+    }
+
+    async fn sessions(&mut self, core: &Core, vm: &str) -> Result<&[FlrSession], Error> {
+        Ok(match self.sessions.entry(vm.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(core.zvm.flr_sessions(vm).await?),
+        })
+    }
 }
 
 async fn orphans(core: &Core) -> Result<Vec<OpenSession>, Error> {
@@ -84,14 +121,17 @@ pub(super) async fn open_sessions(core: &Core) -> Result<Vec<OpenSession>, Error
 }
 
 /// True: it was open, and is gone now.
-async fn clean_up_one(core: &Core, orphan: &OpenSession) -> Result<bool, Error> {
+async fn clean_up_one(core: &Core, orphan: &OpenSession, seen: &mut Seen) -> Result<bool, Error> {
     let id = match &orphan.session_identifier {
         Some(id) => Some(FlrSessionId(id.clone())),
-        None => begun(core, orphan).await?,
+        None => match begun(core, orphan, seen).await? {
+            Begun::AsThis(id) => Some(id),
+            Begun::NotYet => return Ok(false),
+            Begun::Never => None,
+        },
     };
     let was_open = match &id {
         Some(id) => core.zvm.flr_session(id).await?.is_some(),
-        None if may_still_begin(orphan) => return Ok(false),
         None => false,
     };
     if let Some(id) = id.filter(|_| was_open) {
@@ -107,28 +147,34 @@ async fn clean_up_one(core: &Core, orphan: &OpenSession) -> Result<bool, Error> 
     Ok(was_open)
 }
 
-fn may_still_begin(orphan: &OpenSession) -> bool {
-    Timestamp::now().duration_since(orphan.since) < BEGINS_WITHIN
+/// What became of a mount that was asked for and whose answer nobody read.
+enum Begun {
+    AsThis(FlrSessionId),
+    NotYet,
+    Never,
 }
 
-/// The session of a mount that was asked for and whose answer nobody read. It mounts the same, no process of ours has it, and
-/// it began when ours was asked for; anything less is not enough.
-async fn begun(core: &Core, orphan: &OpenSession) -> Result<Option<FlrSessionId>, Error> {
-    let clock = ZvmClock::read(&core.zvm).await?;
-    let ahead = clock.at().duration_since(Timestamp::now());
-    let asked = orphan.since.saturating_add(ahead).unwrap_or(orphan.since);
+/// A session is the one that was asked for where it mounts the same, no process of ours has it, and it began when ours was asked for, by
+/// the ZVM's own clock; anything less is not enough.
+async fn begun(core: &Core, orphan: &OpenSession, seen: &mut Seen) -> Result<Begun, Error> {
+    let asked = orphan.mount.zvm_at;
+    let now = seen.now(core).await?;
     let mut others = open_sessions(core).await?;
     others.retain(|open| open.id != orphan.id);
-    let sessions = core.zvm.flr_sessions(&orphan.mount.vm_identifier).await?;
-    Ok(sessions
-        .into_iter()
-        .find(|session| {
-            let after = session.mount_time.map(|time| time.duration_since(asked));
-            mounts(session, &orphan.mount)
-                && !others.iter().any(|open| claims(open, session))
-                && after.is_some_and(|after| after > -DRIFT && after < BEGINS_WITHIN)
-        })
-        .map(|session| session.id))
+    let sessions = seen.sessions(core, &orphan.mount.vm_identifier).await?;
+    let ours = sessions.iter().find(|session| {
+        let after = session.mount_time.map(|time| time.duration_since(asked));
+        mounts(session, &orphan.mount)
+            && !others.iter().any(|open| claims(open, session))
+            && after.is_some_and(|after| after >= -EARLIER && after < BEGINS_WITHIN)
+    });
+    // Where a clock was set, the other one tells.
+    let young = |now: Timestamp, asked| now.duration_since(asked) < BEGINS_WITHIN;
+    Ok(match ours {
+        Some(session) => Begun::AsThis(session.id.clone()),
+        None if young(now, asked) || young(core.state.now(), orphan.since) => Begun::NotYet,
+        None => Begun::Never,
+    })
 }
 
 /// Whether a session may be the one that a recovery of ours opened: by its identifier, or, while the ZVM's answer is on its way to a

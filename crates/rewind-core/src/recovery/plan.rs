@@ -19,6 +19,7 @@ pub(super) struct Planned {
     pub chosen: Chosen,
     pub path: GuestPath,
     pub target: Target,
+    pub clock: ZvmClock,
     pub plan: RecoveryPlan,
 }
 
@@ -41,7 +42,7 @@ pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planne
     let wanted = Wanted::parse(&request.checkpoint)?;
     let found = protection::find(&core.zvm, &request.vm).await?;
     let vpg = request.vpg.as_deref().filter(|vpg| !vpg.trim().is_empty());
-    let chosen = checkpoints::choose(&core.zvm, &found, &wanted, vpg).await?;
+    let chosen = checkpoints::choose(core, &found, &wanted, vpg).await?;
     let target = Target::for_path(
         &request.destination,
         &core.config.recover_dir,
@@ -49,13 +50,14 @@ pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planne
         chosen.checkpoint.id.0,
         &path,
     )?;
-    let now = ZvmClock::read(&core.zvm).await?.at();
-    let plan = describe(&found, &chosen, &path, &target, now);
+    let clock = ZvmClock::read(&core.zvm).await?;
+    let plan = describe(&found, &chosen, &path, &target, clock.at());
     Ok(Planned {
         found,
         chosen,
         path,
         target,
+        clock,
         plan,
     })
 }

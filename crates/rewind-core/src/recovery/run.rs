@@ -4,6 +4,7 @@ use super::{
     contents::Contents,
     destination::Place,
     download::{Downloading, Recovered},
+    leftovers::note,
     orphans::make_way,
     plan::{Planned, make},
     resolve::{Mounted, Resolved, name_of, resolve},
@@ -59,14 +60,25 @@ pub(crate) async fn recover(
     watch
         .during(busy, make_way(core, &planned.found.vm_identifier))
         .await?;
-    let place = planned.target.clone().prepare()?;
+    let noted = note(core, planned.target.work_place()).await?;
+    let place = match planned.target.clone().prepare() {
+        Ok(place) => place,
+        Err(error) => {
+            noted.left(core).await;
+            return Err(error);
+        }
+    };
     let mounting = || format!("mounting checkpoint {}", planned.plan.checkpoint);
-    let mount = Mount::of(&planned.found, &planned.chosen);
+    let mount = Mount::of(&planned.found, &planned.chosen, planned.clock);
     let mut session = Session::begin(core, mount);
     let result = match watch.during(mounting, session.opened()).await {
         Ok(id) => with_session(core, &planned, place, &id, &watch, &mut timing).await,
-        Err(error) => Err(error),
+        Err(error) => {
+            drop(place);
+            Err(error)
+        }
     };
+    noted.left(core).await;
 
     let began = Instant::now();
     let cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);

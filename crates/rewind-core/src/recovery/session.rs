@@ -7,6 +7,7 @@ use super::orphans::{claims, mounts, open_sessions};
 use crate::{
     Done, Error, ErrorCode,
     checkpoints::Chosen,
+    clock::ZvmClock,
     protection::Found,
     rewind::Core,
     state::{FlrMount, SessionId},
@@ -44,13 +45,15 @@ pub(super) struct Session {
 pub(super) struct Mount {
     pub vm_identifier: String,
     pub chosen: Chosen,
+    pub clock: ZvmClock,
 }
 
 impl Mount {
-    pub fn of(found: &Found, chosen: &Chosen) -> Self {
+    pub fn of(found: &Found, chosen: &Chosen, clock: ZvmClock) -> Self {
         Self {
             vm_identifier: found.vm_identifier.clone(),
             chosen: chosen.clone(),
+            clock,
         }
     }
 
@@ -60,6 +63,7 @@ impl Mount {
             vm_identifier: self.vm_identifier.clone(),
             vpg_identifier: self.chosen.vpg.id().to_owned(),
             checkpoint_id: self.chosen.checkpoint.id.to_string(),
+            zvm_at: self.clock.now(),
         }
     }
 }

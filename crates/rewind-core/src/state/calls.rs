@@ -84,6 +84,7 @@ pub(crate) enum Claim {
 impl State {
     /// Writes down a listed call, with this process as the owner.
     pub(crate) fn call_begun(&self, new: &NewCall) -> Result<CallId, StateError> {
+        let at = millis(self.now());
         self.with(|open| {
             let owner = open.owner()?;
             open.write(|database| {
@@ -92,7 +93,7 @@ impl State {
                          (at, zvm, observer, owner, server, tool, arguments_digest, agent, change_id, seen_by, correlation)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                     params![
-                        millis(Timestamp::now()),
+                        at,
                         new.zvm,
                         new.observer,
                         owner,
@@ -112,7 +113,7 @@ impl State {
 
     /// Decides how a VM of a call is covered, and writes it down unless the answer is to wait.
     pub(crate) fn claim(&self, call: CallId, wanted: &Wanted) -> Result<Claim, StateError> {
-        self.claim_at(call, wanted, Timestamp::now)
+        self.claim_at(call, wanted, || self.now())
     }
 
     /// The clock is read once the others are excluded, so that no claim that was waited for lies ahead of it.
@@ -141,7 +142,8 @@ impl State {
 
     /// Writes down which guard covers a claim; None where none does.
     pub(crate) fn claim_ended(&self, claim: ClaimId, guard: Option<i64>) -> Result<(), StateError> {
-        self.write(|database| claim_ended(database, claim, guard, millis(Timestamp::now())))
+        let at = millis(self.now());
+        self.write(|database| claim_ended(database, claim, guard, at))
     }
 
     /// The newest guard of this agent, VM and change that was taken within `reuse` and is none of `not`.
@@ -155,15 +157,8 @@ impl State {
         let Some(reuse) = wanted.reuse else {
             return Ok(None);
         };
-        self.write(|database| {
-            reusable(
-                database,
-                (zvm, agent, change),
-                wanted,
-                reuse,
-                millis(Timestamp::now()),
-            )
-        })
+        let now = millis(self.now());
+        self.write(|database| reusable(database, (zvm, agent, change), wanted, reuse, now))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Guards and their pins.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -73,12 +73,46 @@ impl State {
         vm_identifier: &str,
         tag: &str,
     ) -> Result<bool, StateError> {
-        self.write(|database| {
-            let added = database.execute(
-                "INSERT OR IGNORE INTO guard_intent (at, zvm, vm_identifier, tag) VALUES (?1, ?2, ?3, ?4)",
-                params![millis(Timestamp::now()), zvm, vm_identifier.to_lowercase(), tag],
-            )?;
-            Ok(added > 0)
+        let at = millis(self.now());
+        self.with(|open| {
+            let owner = open.owner()?;
+            open.write(|database| {
+                let added = database.execute(
+                    "INSERT OR IGNORE INTO guard_intent (at, zvm, vm_identifier, tag, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![at, zvm, vm_identifier.to_lowercase(), tag, owner],
+                )?;
+                Ok(added > 0)
+            })
+        })
+    }
+
+    /// A pin of this VPG that a guard of this user has taken: the one with this tag, or with this checkpoint id.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read.
+    pub fn pin(
+        &self,
+        zvm: &str,
+        vpg_identifier: &str,
+        tag_or_id: &str,
+    ) -> Result<Option<PinRecord>, StateError> {
+        self.with(|open| {
+            let pin = open
+                .database
+                .prepare_cached(
+                    "SELECT vpg_identifier, vpg_name, checkpoint_id, checkpoint_at FROM pin
+                     WHERE guard IN (SELECT id FROM guard WHERE tag = ?3 AND zvm = ?1) AND lower(vpg_identifier) = lower(?2)
+                     UNION ALL
+                     SELECT vpg_identifier, vpg_name, checkpoint_id, checkpoint_at FROM pin JOIN guard ON guard.id = pin.guard
+                     WHERE vpg_identifier = ?2 AND checkpoint_id = ?3 AND zvm = ?1
+                     LIMIT 1",
+                )
+                .and_then(|mut query| {
+                    let parameters = [zvm, vpg_identifier, tag_or_id];
+                    query.query_row(parameters, PinRecord::read).optional()
+                });
+            pin.map_err(|source| StateError::database(&open.dir, source))
         })
     }
 
@@ -123,6 +157,17 @@ impl State {
     }
 }
 
+impl PinRecord {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            vpg_identifier: row.get(0)?,
+            vpg_name: row.get(1)?,
+            checkpoint_id: row.get(2)?,
+            checkpoint_at: timestamp(row.get(3)?),
+        })
+    }
+}
+
 /// A guard of which every pin was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EarlierGuard {
@@ -147,14 +192,7 @@ impl EarlierGuard {
         let mut query = database.prepare_cached(
             "SELECT vpg_identifier, vpg_name, checkpoint_id, checkpoint_at FROM pin WHERE guard = ?1",
         )?;
-        let pins = query.query_map([id], |row| {
-            Ok(PinRecord {
-                vpg_identifier: row.get(0)?,
-                vpg_name: row.get(1)?,
-                checkpoint_id: row.get(2)?,
-                checkpoint_at: timestamp(row.get(3)?),
-            })
-        })?;
+        let pins = query.query_map([id], PinRecord::read)?;
         let pins = pins.collect::<rusqlite::Result<_>>()?;
         Ok(Some(Self { id, tag, pins }))
     }

@@ -52,15 +52,11 @@ impl State {
         vpg_identifier: &str,
         tag: &str,
     ) -> Result<InsertId, StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             database.execute(
                 "INSERT INTO insert_sent (at, zvm, vpg_identifier, tag) VALUES (?1, ?2, ?3, ?4)",
-                params![
-                    millis(Timestamp::now()),
-                    zvm,
-                    vpg_identifier.to_lowercase(),
-                    tag
-                ],
+                params![at, zvm, vpg_identifier.to_lowercase(), tag],
             )?;
             Ok(InsertId(database.last_insert_rowid()))
         })
@@ -76,10 +72,11 @@ impl State {
         insert: InsertId,
         outcome: InsertOutcome,
     ) -> Result<(), StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             database.execute(
                 "INSERT OR IGNORE INTO insert_settled (insert_sent, at, outcome) VALUES (?1, ?2, ?3)",
-                params![insert.0, millis(Timestamp::now()), outcome.as_str()],
+                params![insert.0, at, outcome.as_str()],
             )?;
             Ok(())
         })
@@ -98,7 +95,7 @@ impl State {
         within: Duration,
     ) -> Result<Option<SentInsert>, StateError> {
         let within = i64::try_from(within.as_millis()).unwrap_or(i64::MAX);
-        let from = millis(Timestamp::now()).saturating_sub(within);
+        let from = millis(self.now()).saturating_sub(within);
         self.with(|open| {
             open.database
                 .query_row(

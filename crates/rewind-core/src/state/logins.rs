@@ -9,8 +9,11 @@
 //! - After a refused one, none is sent for three seconds, whoever asks: two within one second lock the account for a minute. The
 //!   same secret is not waited for then, because it would be refused again; any other is.
 //!
-//! An attempt is reserved before it is sent, so that processes that start at once share the three. An attempt without an outcome
-//! (its process died, its answer was lost) counts as refused for the 12 h, unless its secret was accepted when last the ZVM judged it.
+//! An attempt is reserved before it is sent, so that processes that start at once share the three. While it is under way, it may use up
+//! one of them; that of a process that died is not under way. An attempt without an outcome (its process died, its answer was lost)
+//! counts as refused for the 12 h, unless its secret was accepted when last the ZVM judged it.
+
+mod dead;
 
 use std::time::Duration;
 
@@ -131,7 +134,7 @@ impl State {
         account: &str,
         secret: &SecretString,
     ) -> Result<LoginAttempt, LoginError> {
-        self.login_permitted_at(zvm, account, secret, Timestamp::now())
+        self.login_permitted_at(zvm, account, secret, self.now())
     }
 
     /// Reports how an attempt ended. The first report counts.
@@ -144,7 +147,7 @@ impl State {
         attempt: LoginAttempt,
         outcome: LoginOutcome,
     ) -> Result<(), StateError> {
-        self.login_ended_at(attempt, outcome, Timestamp::now())
+        self.login_ended_at(attempt, outcome, self.now())
     }
 
     /// Permits one more attempt, because a person asked for it at a terminal within the last minutes.
@@ -153,7 +156,7 @@ impl State {
     ///
     /// The state cannot be written.
     pub fn person_asked(&self, zvm: &str, account: &str) -> Result<(), StateError> {
-        self.person_asked_at(zvm, account, Timestamp::now())
+        self.person_asked_at(zvm, account, self.now())
     }
 
     fn login_permitted_at(
@@ -163,24 +166,28 @@ impl State {
         secret: &SecretString,
         now: Timestamp,
     ) -> Result<LoginAttempt, LoginError> {
-        self.write(|database| {
-            let login = Login {
-                database,
-                zvm,
-                account,
-                secret: &digest(database, secret)?,
-                now,
-            };
-            let asked = match login.blocked()? {
-                None => None,
-                Some(blocked) => match login.asked()? {
-                    None => return Ok(Err(blocked)),
-                    asked => asked,
-                },
-            };
-            Ok(match login.too_soon(asked.is_some())? {
-                None => Ok(login.attempt(asked)?),
-                Some(blocked) => Err(blocked),
+        self.with(|open| {
+            let (owner, dir) = (open.owner()?, open.dir.clone());
+            open.write(|database| {
+                let login = Login {
+                    database,
+                    zvm,
+                    account,
+                    secret: &digest(database, secret)?,
+                    now,
+                };
+                login.settle_dead(&dir)?;
+                let asked = match login.blocked()? {
+                    None => None,
+                    Some(blocked) => match login.asked()? {
+                        None => return Ok(Err(blocked)),
+                        asked => asked,
+                    },
+                };
+                Ok(match login.too_soon(asked.is_some())? {
+                    None => Ok(login.attempt(asked, &owner)?),
+                    Some(blocked) => Err(blocked),
+                })
             })
         })?
         .map_err(LoginError::Blocked)
@@ -397,10 +404,10 @@ impl Login<'_> {
         .optional()
     }
 
-    fn attempt(&self, asked: Option<i64>) -> rusqlite::Result<LoginAttempt> {
+    fn attempt(&self, asked: Option<i64>, owner: &str) -> rusqlite::Result<LoginAttempt> {
         self.database.execute(
-            "INSERT INTO login (at, zvm, account, secret, event, refers) VALUES (?1, ?2, ?3, ?4, 'attempt', ?5)",
-            params![millis(self.now), self.zvm, self.account, self.secret, asked],
+            "INSERT INTO login (at, zvm, account, secret, event, refers, owner) VALUES (?1, ?2, ?3, ?4, 'attempt', ?5, ?6)",
+            params![millis(self.now), self.zvm, self.account, self.secret, asked, owner],
         )?;
         Ok(LoginAttempt(self.database.last_insert_rowid()))
     }

@@ -8,7 +8,7 @@ use rusqlite::params;
 use super::{Open, State, StateError, millis, timestamp};
 use crate::marker::{self, Marker};
 
-const OWNER: &str = "owner-";
+pub(super) const OWNER: &str = "owner-";
 
 /// What a session mounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct FlrMount {
     pub vpg_identifier: String,
     /// The checkpoint's id.
     pub checkpoint_id: String,
+    /// When it is asked for, by the ZVM's clock: what this host's clock does later does not matter then.
+    pub zvm_at: Timestamp,
 }
 
 /// The number of a session in the state; the ZVM's own identifier is known only once it has answered.
@@ -59,20 +61,22 @@ impl State {
     ///
     /// The state cannot be written; then nothing may be mounted.
     pub fn session_opening(&self, mount: &FlrMount) -> Result<SessionId, StateError> {
+        let at = millis(self.now());
         self.with(|open| {
             let owner = open.owner()?;
             open.write(|database| {
                 database.execute(
-                    "INSERT INTO flr_session (at, zvm, vm_identifier, vpg_identifier, checkpoint_id, owner, pid)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    "INSERT INTO flr_session (at, zvm, vm_identifier, vpg_identifier, checkpoint_id, owner, pid, zvm_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                     params![
-                        millis(Timestamp::now()),
+                        at,
                         mount.zvm,
                         mount.vm_identifier,
                         mount.vpg_identifier,
                         mount.checkpoint_id,
                         owner,
-                        std::process::id()
+                        std::process::id(),
+                        millis(mount.zvm_at),
                     ],
                 )?;
                 Ok(SessionId(database.last_insert_rowid()))
@@ -90,10 +94,11 @@ impl State {
         session: SessionId,
         session_identifier: &str,
     ) -> Result<(), StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             database.execute(
                 "INSERT OR IGNORE INTO flr_session_opened (session, at, session_identifier) VALUES (?1, ?2, ?3)",
-                params![session.0, millis(Timestamp::now()), session_identifier],
+                params![session.0, at, session_identifier],
             )?;
             Ok(())
         })
@@ -105,10 +110,11 @@ impl State {
     ///
     /// The state cannot be written.
     pub fn session_closed(&self, session: SessionId) -> Result<(), StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             database.execute(
                 "INSERT OR IGNORE INTO flr_session_closed (session, at) VALUES (?1, ?2)",
-                params![session.0, millis(Timestamp::now())],
+                params![session.0, at],
             )?;
             Ok(())
         })
@@ -120,10 +126,11 @@ impl State {
     ///
     /// The state cannot be written.
     pub fn session_left(&self, session: SessionId, why: &str) -> Result<(), StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             database.execute(
                 "INSERT INTO flr_session_left (session, at, why) VALUES (?1, ?2, ?3)",
-                params![session.0, millis(Timestamp::now()), why],
+                params![session.0, at, why],
             )?;
             Ok(())
         })
@@ -158,17 +165,7 @@ impl Open {
     pub(super) fn owner(&mut self) -> Result<String, StateError> {
         let marker = match &mut self.owner {
             Some(marker) => marker,
-            none => {
-                let failed = |source| StateError::Lock {
-                    dir: self.dir.clone(),
-                    source,
-                };
-                // What processes left behind that died without a session.
-                for name in marker::list(&self.dir, OWNER).map_err(failed)? {
-                    marker::lives(&self.dir, &name)?;
-                }
-                none.insert(Marker::create(&self.dir, OWNER)?)
-            }
+            none => none.insert(Marker::create(&self.dir, OWNER)?),
         };
         Ok(marker.name().to_owned())
     }
@@ -176,7 +173,8 @@ impl Open {
     fn open_sessions(&self, zvm: &str) -> rusqlite::Result<Vec<OpenSession>> {
         let mut query = self.database.prepare(
             "SELECT s.id, s.at, s.vm_identifier, s.vpg_identifier, s.checkpoint_id, s.owner, o.session_identifier,
-                 (SELECT l.why FROM flr_session_left l WHERE l.session = s.id ORDER BY l.id DESC LIMIT 1)
+                 (SELECT l.why FROM flr_session_left l WHERE l.session = s.id ORDER BY l.id DESC LIMIT 1),
+                 coalesce(s.zvm_at, s.at)
              FROM flr_session s LEFT JOIN flr_session_opened o ON o.session = s.id
              WHERE s.zvm = ?1 AND NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = s.id)
              ORDER BY s.id",
@@ -191,6 +189,7 @@ impl Open {
                     vm_identifier: row.get(2)?,
                     vpg_identifier: row.get(3)?,
                     checkpoint_id: row.get(4)?,
+                    zvm_at: timestamp(row.get(8)?),
                 },
                 // What is no marker of ours says nothing: the session is left alone.
                 owner_lives: marker::lives(&self.dir, &owner).unwrap_or(true),

@@ -8,9 +8,12 @@
 )]
 
 mod checkpoints;
+mod clocks;
+mod company;
 mod find;
 mod guard;
 mod guard_failures;
+mod interrupted;
 mod orphans;
 mod recover;
 mod recover_failures;

@@ -24,6 +24,7 @@ impl Dead {
             vm_identifier: world.sim.vm_id("jp-ubuntu").unwrap().into(),
             vpg_identifier: world.sim.vpg_id("jp-ubuntu").unwrap().into(),
             checkpoint_id: checkpoint.into(),
+            zvm_at: world.zvm_now(),
         }
     }
 }

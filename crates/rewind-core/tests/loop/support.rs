@@ -1,6 +1,7 @@
 //! A simulated ZVM, and the programs that talk to it.
+use jiff::{SignedDuration, Timestamp};
 use rewind_core::{
-    Call, Destination, Error, GuardRequest, Patience, Progress, ProgressUpdate, Receipt,
+    Call, Clock, Destination, Error, GuardRequest, Patience, Progress, ProgressUpdate, Receipt,
     RecoverRequest, Rewind, config::Config,
 };
 use serde_json::{Value, json};
@@ -54,6 +55,31 @@ impl World {
         open(&self.sim, self.folder.path(), "state", keys)
     }
 
+    /// A process of the same user whose host takes another time for now.
+    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Rewind {
+        let config = config(&self.sim, self.folder.path(), "state", &json!({}));
+        Rewind::with_clock(config, PATIENCE, clock).unwrap()
+    }
+
+    /// Sets the ZVM's clock, to this much ahead of the host's.
+    pub fn set_zvm_clock(&self, ahead: SignedDuration) {
+        let ahead = i64::try_from(ahead.as_millis()).unwrap();
+        self.sim.update(|switches| switches.clock_offset_ms = ahead);
+    }
+
+    pub fn zvm_now(&self) -> Timestamp {
+        let mut ahead = 0;
+        self.sim.update(|switches| ahead = switches.clock_offset_ms);
+        Timestamp::now() + SignedDuration::from_millis(ahead)
+    }
+
+    /// What the state of this user says to a question with one number as its answer.
+    pub fn state(&self, question: &str) -> i64 {
+        let file = self.folder.path().join("state/state.db");
+        let database = rusqlite::Connection::open(file).unwrap();
+        database.query_row(question, [], |row| row.get(0)).unwrap()
+    }
+
     pub fn recover_dir(&self) -> PathBuf {
         self.folder.path().join("recovered")
     }
@@ -86,6 +112,12 @@ impl World {
     }
 }
 
+const PATIENCE: Patience = Patience {
+    mount: Duration::from_secs(2),
+    appear: Duration::from_secs(1),
+    unmount: Duration::from_secs(2),
+};
+
 pub fn config(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Config {
     let text = config_text(sim, folder, state, keys);
     Config::parse(&text, &folder.join("config.json")).unwrap()
@@ -111,12 +143,7 @@ pub fn config_text(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Strin
 }
 
 fn open(sim: &Sim, folder: &Path, state: &str, keys: &Value) -> Rewind {
-    let patience = Patience {
-        mount: Duration::from_secs(2),
-        appear: Duration::from_secs(1),
-        unmount: Duration::from_secs(2),
-    };
-    Rewind::with_patience(config(sim, folder, state, keys), patience).unwrap()
+    Rewind::with_patience(config(sim, folder, state, keys), PATIENCE).unwrap()
 }
 
 pub fn call() -> Call {

@@ -388,3 +388,40 @@ fn the_file_does_not_contain_the_secret() {
         assert!(!bytes.windows(13).any(|window| window == b"correct horse"));
     }
 }
+
+/// A process that dies before the ZVM's answer.
+fn dies_logging_in(ledger: &Ledger, secret: &str) {
+    ledger.wait(SPACING);
+    let dead = State::new(ledger.state.dir());
+    let _attempt = dead
+        .login_permitted_at(ZVM, "admin", &secret.into(), ledger.now.get())
+        .unwrap();
+}
+
+#[test]
+fn the_login_of_a_process_that_died_keeps_nobody_waiting() {
+    let ledger = Ledger::new();
+    ledger.attempt("right", LoginOutcome::Accepted).unwrap();
+    for _ in 0..=LIMIT {
+        dies_logging_in(&ledger, "right");
+    }
+    assert!(ledger.ask_at_once_for("right").is_ok());
+    // A living one's is waited for.
+    let living: Vec<_> = (0..2).map(|_| ledger.ask_at_once_for("right")).collect();
+    assert!(living.iter().all(Result::is_ok), "{living:?}");
+    let busy = ledger.ask_at_once_for("right");
+    assert!(matches!(busy, Err(LoginBlocked::Busy { .. })), "{busy:?}");
+}
+
+#[test]
+fn a_secret_that_was_never_accepted_counts_as_refused_where_its_processes_died() {
+    let ledger = Ledger::new();
+    for _ in 0..LIMIT {
+        dies_logging_in(&ledger, "new");
+    }
+    let blocked = ledger.ask_for("new");
+    assert!(
+        matches!(blocked, Err(LoginBlocked::TooMany { .. })),
+        "{blocked:?}"
+    );
+}

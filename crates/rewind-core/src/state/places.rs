@@ -1,0 +1,83 @@
+//! Where recoveries make files and folders that are not complete yet.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, params};
+
+use super::{Open, State, StateError, millis};
+
+/// The number of a place in the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlaceId(i64);
+
+/// A folder in which a recovery works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkPlace {
+    pub folder: PathBuf,
+    /// What the names begin with of what is not complete.
+    pub mark: String,
+    /// The outermost of the folders that have to be made for it.
+    pub made: Option<PathBuf>,
+}
+
+impl State {
+    /// Writes down where this process is about to work. None where the path is no Unicode: then what a crash leaves there stays for
+    /// a day.
+    pub(crate) fn place_begun(&self, place: &WorkPlace) -> Result<Option<PlaceId>, StateError> {
+        let made = place.made.as_ref().map(|made| made.to_str());
+        let (Some(folder), false) = (place.folder.to_str(), made == Some(None)) else {
+            return Ok(None);
+        };
+        let at = millis(self.now());
+        self.with(|open| {
+            let owner = open.owner()?;
+            open.write(|database| {
+                database.execute(
+                    "INSERT INTO recovery_place (at, owner, folder, mark, made) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![at, owner, folder, place.mark, made.flatten()],
+                )?;
+                Ok(Some(PlaceId(database.last_insert_rowid())))
+            })
+        })
+    }
+
+    /// Writes down that nothing incomplete is left there.
+    pub(crate) fn place_clean(&self, place: PlaceId) -> Result<(), StateError> {
+        let at = millis(self.now());
+        self.write(|database| {
+            database.execute(
+                "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
+                params![place.0, at],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Where a process worked that has ended, and may have left something.
+    pub(crate) fn places_left(&self, owner: &str) -> Result<Vec<WorkPlace>, StateError> {
+        self.with(|open| {
+            left(&open.database, owner).map_err(|source| StateError::database(&open.dir, source))
+        })
+    }
+}
+
+impl Open {
+    pub(super) fn leaves_places(&self, owner: &str) -> rusqlite::Result<bool> {
+        Ok(!left(&self.database, owner)?.is_empty())
+    }
+}
+
+fn left(database: &Connection, owner: &str) -> rusqlite::Result<Vec<WorkPlace>> {
+    let mut query = database.prepare_cached(
+        "SELECT folder, mark, made FROM recovery_place p WHERE owner = ?1
+           AND NOT EXISTS (SELECT 1 FROM recovery_place_clean c WHERE c.place = p.id)",
+    )?;
+    let places = query.query_map([owner], |row| {
+        Ok(WorkPlace {
+            folder: PathBuf::from(row.get::<_, String>(0)?),
+            mark: row.get(1)?,
+            made: row.get::<_, Option<String>>(2)?.map(PathBuf::from),
+        })
+    })?;
+    places.collect()
+}

@@ -1,0 +1,68 @@
+//! What a process had under way when it died.
+use crate::support::{World, call, request};
+use rewind_core::state::State;
+
+const TAG: &str = "ai:claude | edit /etc/hosts | vm=jp-ubuntu | change=chg-1 | 20260921T170829Z";
+
+/// A process that is about to guard.
+fn about_to_guard(world: &World, tag: &str) -> State {
+    let config = world.rewind.config();
+    let state = State::open(&config.state_dir).unwrap();
+    let vm = world.sim.vm_id("jp-ubuntu").unwrap();
+    assert!(state.guard_intended(&config.zvm(), vm, tag).unwrap());
+    state
+}
+
+const INTERRUPTED: &str = "SELECT count(*) FROM guard
+    WHERE failure LIKE 'interrupted: %' AND agent = 'claude' AND change_id = 'chg-1' AND vm_name = 'jp-ubuntu'";
+
+#[tokio::test]
+async fn a_guard_whose_process_died_is_closed_and_told_once() {
+    let world = World::new().await;
+    let living = about_to_guard(&world, TAG);
+    let next = world.beside();
+    next.find("app01", &call()).await.unwrap();
+    assert_eq!(
+        next.take_warnings(),
+        Vec::<String>::new(),
+        "its process lives"
+    );
+    assert_eq!(world.state(INTERRUPTED), 0);
+
+    drop(living);
+    next.find("app01", &call()).await.unwrap();
+    let warnings = next.take_warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("interrupted") && warnings[0].contains(TAG),
+        "{warnings:?}"
+    );
+    assert_eq!(world.state(INTERRUPTED), 1);
+
+    next.find("app01", &call()).await.unwrap();
+    assert_eq!(next.take_warnings(), Vec::<String>::new());
+    assert_eq!(world.state(INTERRUPTED), 1);
+    // Its tag stays its own: whether it was inserted is not known.
+    let vm = world.sim.vm_id("jp-ubuntu").unwrap();
+    let state = State::open(&next.config().state_dir).unwrap();
+    let again = state.guard_intended(&next.config().zvm(), vm, TAG);
+    assert!(!again.unwrap());
+}
+
+#[tokio::test]
+async fn who_ends_in_good_order_leaves_nothing_to_close() {
+    let world = World::new().await;
+    let one = world.beside();
+    one.guard(request("jp-ubuntu"), &call()).await.unwrap();
+    drop(one);
+    let owners = || {
+        let names = std::fs::read_dir(world.folder().join("state")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("owner-")).count()
+    };
+    assert_eq!(owners(), 0);
+    drop(about_to_guard(&world, TAG));
+    assert_eq!(owners(), 1, "what is open is left to the next one");
+    world.beside().find("app01", &call()).await.unwrap();
+    assert_eq!(owners(), 0);
+}
