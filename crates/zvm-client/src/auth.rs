@@ -13,7 +13,7 @@ pub(crate) use token::TokenWire;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures::{
@@ -22,6 +22,7 @@ use futures::{
 };
 use reqwest::{StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
 use self::refusal::Refusal;
@@ -224,7 +225,7 @@ impl Auth {
             .run(
                 || self.request(form.clone()),
                 |denial| match denial {
-                    Denial::Failed(failure) => Some(failure.clone()),
+                    Denial::Failed(failure) => Some(failure).filter(|it| it.is_passing(Effect::None)),
                     _ => None,
                 },
             )
@@ -241,16 +242,18 @@ impl Auth {
             })
     }
 
-    /// A login is sent again only where it surely was not looked at: never sent, or a gateway answered for a realm that is
-    /// still starting up.
+    /// A login is sent again only where it surely was not looked at: never sent, turned away unread, or a gateway answered for a
+    /// realm that is still starting up.
     async fn logged_in(&self, retrying: Retrying) -> Result<Token, Denial> {
         let secret = self.secret().await?;
         retrying
             .run(
                 || self.log_in(&secret, retrying.until),
                 |denial| match denial {
-                    Denial::Failed(failure @ (Failure::Unsent(_) | Failure::Gateway { .. })) => {
-                        Some(failure.clone())
+                    Denial::Failed(failure)
+                        if failure.is_untouched() || matches!(failure, Failure::Gateway { .. }) =>
+                    {
+                        Some(failure)
                     }
                     _ => None,
                 },

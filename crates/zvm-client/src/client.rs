@@ -6,14 +6,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
 };
 
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 use url::Url;
 
 use crate::{
@@ -38,8 +37,9 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 /// A ZVM that may be called. Cheap to clone; clones share the token and the connections. Nothing is sent (and no TLS set up)
 /// before the first call.
 ///
-/// GETs are repeated a few times after connection failures, 502, 503 and 504. POST and DELETE never are, but for one case: a
-/// 401 means that the request was not carried out, so it is sent again with a new token, once.
+/// Questions (GETs, browsing, asking for a download) are repeated a few times after connection failures, 429, 502, 503 and 504. Whatever
+/// changes something never is, but where it surely was not carried out: it could not be sent, it was answered with 429, or, once and
+/// with a new token, with 401.
 #[derive(Clone)]
 pub struct Zvm {
     shared: Arc<Shared>,
@@ -93,7 +93,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A POST that only asks: sent once, and nothing is in doubt where its answer is lost.
+    /// A POST that only asks: repeated as a GET is.
     pub(crate) fn ask(what: &'a str, url: Url, body: Value, limit: u64) -> Self {
         Self {
             what,
@@ -251,7 +251,7 @@ impl Zvm {
     ) -> Result<T, Error> {
         // A time-out polls what it limits once, even when it is over already.
         if limit.until > Instant::now()
-            && let Ok(done) = tokio::time::timeout_at(limit.until.into(), work).await
+            && let Ok(done) = tokio::time::timeout_at(limit.until, work).await
         {
             return done;
         }
@@ -307,6 +307,9 @@ impl Zvm {
             }
             sent.store(call.effect == Effect::Change, Ordering::Relaxed);
             let reply = transport.exchange(request, call.limit).await;
+            if reply.as_ref().is_err_and(Failure::is_untouched) {
+                sent.store(false, Ordering::Relaxed);
+            }
             tracing::debug!(
                 method = %call.method,
                 path = call.url.path(),
@@ -317,14 +320,11 @@ impl Zvm {
             );
             reply
         };
-        let reply = if call.method == Method::GET {
-            Retrying { until: limit.until }
-                .run(attempt, |failure: &Failure| Some(failure.clone()))
-                .await
-        } else {
-            attempt().await
-        };
-        reply.map_err(|failure| failure.into_error(call.what, self.host(), call.effect))
+        let passing = |failure: &Failure| failure.is_passing(call.effect);
+        Retrying { until: limit.until }
+            .run(attempt, |failure| Some(failure).filter(|it| passing(it)))
+            .await
+            .map_err(|failure| failure.into_error(call.what, self.host(), call.effect))
     }
 
     pub(crate) fn authorized(&self, request: RequestBuilder, token: &Token) -> RequestBuilder {

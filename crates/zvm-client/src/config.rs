@@ -77,7 +77,7 @@ pub enum TlsTrust {
 pub struct Timeouts {
     /// TCP and TLS (default 10 s).
     pub connect: Duration,
-    /// Nothing arrives (default 30 s); the only limit on a download.
+    /// Nothing arrives (default 30 s). Beside it, less than 64 KiB within 30 s is too slow. A download that has begun has no other limits.
     pub idle: Duration,
     /// A whole call other than a download, its login and retries included (default 100 s).
     pub total: Duration,

@@ -1,11 +1,12 @@
 //! Bytes out of a mounted checkpoint.
 
-use std::{fmt, sync::atomic::AtomicBool, time::Instant};
+use std::{fmt, sync::atomic::AtomicBool};
 
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use reqwest::{Response, StatusCode, header};
 use serde_json::json;
+use tokio::time::Instant;
 use url::Url;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     bodies,
     client::{Call, OBJECT},
     decode,
-    transport::{Effect, Failure, Reply, error_body, redirect_target},
+    transport::{Effect, Failure, Pace, Reply, error_body, redirect_target},
 };
 
 /// Bytes on their way.
@@ -29,6 +30,7 @@ pub struct Download {
     host: String,
     timeouts: Timeouts,
     received: u64,
+    pace: Pace,
     response: Response,
 }
 
@@ -52,7 +54,7 @@ impl Zvm {
     ///
     /// # Errors
     /// [`Error::ForeignHost`] where the URL leads to another host than the one in the configuration (an appliance that gives its
-    /// other name is refused, too: use that name in the configuration); else those of a GET, but nothing is repeated.
+    /// other name is refused, too: use that name in the configuration); else those of a GET.
     pub async fn download(
         &self,
         session: &FlrSessionId,
@@ -80,23 +82,18 @@ impl Zvm {
 
     async fn open(&self, what: &str, url: Url, until: Instant) -> Result<Download, Error> {
         let transport = self.transport();
-        let client = transport.client().await?;
-        let failed = |failure: Failure| failure.into_error(what, self.host(), Effect::None);
-        let get = async |token: &Token| {
-            let request = client.get(url.clone()).bearer_auth(token.access());
-            transport.send(request).await.map_err(failed)
-        };
         let token = self.auth().token(until).await?;
-        let mut response = get(&token).await?;
+        let mut response = self.ask_for(what, &url, &token).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            // The URL was not used: the token has expired since it was asked for.
+            // The URL was not used: the token has expired since it was asked for, or was revoked.
             let token = self.auth().other_than(&token, until).await?;
-            response = get(&token).await?;
+            response = self.ask_for(what, &url, &token).await?;
         }
         let status = response.status();
         if status.is_redirection() {
             let to = redirect_target(&response);
-            return Err(failed(Failure::Redirect { status, to }));
+            let failure = Failure::Redirect { status, to };
+            return Err(failure.into_error(what, self.host(), Effect::None));
         }
         if !status.is_success() {
             let body = error_body(&mut response).await;
@@ -119,31 +116,40 @@ impl Zvm {
             host: self.host().to_owned(),
             timeouts: *transport.timeouts(),
             received: 0,
+            pace: Pace::default(),
             response,
         })
+    }
+
+    async fn ask_for(&self, what: &str, url: &Url, token: &Token) -> Result<Response, Error> {
+        let transport = self.transport();
+        let client = transport.client().await?;
+        let request = client.get(url.clone()).bearer_auth(token.access());
+        let sent = transport.send(request).await;
+        sent.map_err(|failure| failure.into_error(what, self.host(), Effect::None))
     }
 }
 
 impl Download {
-    /// The next bytes; None at the end. Idle time-out only.
+    /// The next bytes; None at the end.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] where the bytes break off: fewer than announced, a broken connection, nothing for the idle time.
+    /// [`Error::Unreadable`] where the bytes break off: fewer than announced, a broken connection, nothing for the idle time, or less
+    /// than 64 KiB within 30 s.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        match self.response.chunk().await {
+        let began = Instant::now();
+        let failure = match self.response.chunk().await {
             Ok(Some(chunk)) => {
                 self.received += chunk.len() as u64;
-                Ok(Some(chunk))
+                match self.pace.came(chunk.len(), began.elapsed()) {
+                    Ok(()) => return Ok(Some(chunk)),
+                    Err(failure) => failure,
+                }
             }
-            Ok(None) => Ok(None),
-            Err(error) => Err(
-                Failure::of_body(&error, self.received, &self.timeouts).into_error(
-                    &self.what,
-                    &self.host,
-                    Effect::None,
-                ),
-            ),
-        }
+            Ok(None) => return Ok(None),
+            Err(error) => Failure::of_body(&error, self.received, &self.timeouts),
+        };
+        Err(failure.into_error(&self.what, &self.host, Effect::None))
     }
 }
 

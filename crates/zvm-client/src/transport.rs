@@ -1,9 +1,11 @@
 //! One request, and its answer in bounded memory. Nothing is retried here and nothing is followed.
 
 mod failure;
+mod pace;
 mod retry;
 
 pub(crate) use failure::{Effect, Failure, seconds};
+pub(crate) use pace::Pace;
 pub(crate) use retry::Retrying;
 
 use std::{sync::Arc, time::Duration};
@@ -11,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header, redirect};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 use url::{Host, Url};
 
 use crate::{
@@ -88,6 +90,10 @@ impl Transport {
         if !status.is_success() {
             let body = error_body(&mut response).await;
             return match status {
+                StatusCode::TOO_MANY_REQUESTS => Err(Failure::Busy {
+                    message: decode::reason(&body),
+                    retry_after: retry_after(&response),
+                }),
                 StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT => Err(Failure::Gateway {
@@ -121,9 +127,12 @@ impl Transport {
         }
         // What is announced need not come: no more than this is reserved at once.
         let mut body = Vec::with_capacity(usize::try_from(announced.min(32 << 20)).unwrap_or(0));
+        let mut pace = Pace::default();
         loop {
+            let began = Instant::now();
             match response.chunk().await {
                 Ok(Some(chunk)) => {
+                    pace.came(chunk.len(), began.elapsed())?;
                     if (body.len() + chunk.len()) as u64 > limit {
                         return Err(Failure::TooLarge { limit });
                     }
@@ -232,11 +241,14 @@ fn is_loopback(url: &Url) -> bool {
 
 /// As much of it as is worth reading; the status is known, so a body that breaks off is no failure.
 pub(crate) async fn error_body(response: &mut Response) -> Bytes {
-    let mut body = Vec::new();
+    let (mut body, mut pace) = (Vec::new(), Pace::default());
     while body.len() < ERROR_BODY {
+        let began = Instant::now();
         match response.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) | Err(_) => break,
+            Ok(Some(chunk)) if pace.came(chunk.len(), began.elapsed()).is_ok() => {
+                body.extend_from_slice(&chunk);
+            }
+            _ => break,
         }
     }
     body.truncate(ERROR_BODY);

@@ -17,7 +17,7 @@ const WIDE: Duration = Duration::from_secs(5 * 60);
 /// Behind now: the clocks of the sites may differ.
 pub(super) const AHEAD: Duration = Duration::from_secs(10 * 60);
 /// One look must not use up the time for all.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Pinning<'_> {
     /// The checkpoints since shortly before `began`, oldest first. A wide look also asks for the ZVM's clock again: it may have been set, or
@@ -55,7 +55,7 @@ impl Pinning<'_> {
 
     /// A look is given time of its own, so that the last one, at the deadline, still happens.
     pub fn quick(&self) -> Zvm {
-        self.zvm.by((Instant::now() + LOOK_TIMEOUT).into_std())
+        self.zvm.by(Instant::now() + LOOK_TIMEOUT)
     }
 }
 
@@ -71,7 +71,8 @@ pub(super) fn carrying(rows: &[Checkpoint], tag: &str) -> Option<Checkpoint> {
 /// The tagged checkpoints of others that were seen in a journal.
 ///
 /// The ZVM drops a tagged insert while another is on its way, and says nothing. But when another's tag comes into the list that was not
-/// there before ours was sent, and ours is not there, then that one was on its way, and ours was dropped.
+/// there before ours was sent, and ours is not there after the time that the other one took, then that one was on its way, and ours was
+/// dropped. Sooner it may still come: the other one may have been listed in the moment before ours was sent.
 #[derive(Clone, Debug)]
 pub(super) struct Others {
     /// What is older was not looked at.
@@ -86,20 +87,18 @@ impl Others {
             from,
             seen: HashSet::new(),
         };
-        this.newly_listed(rows);
+        this.newly_listed(rows, from);
         this
     }
 
-    /// Whether any are there that were not seen before.
-    pub fn newly_listed(&mut self, rows: &[Checkpoint]) -> bool {
-        let mut any = false;
-        for row in rows {
-            let is_tagged = row.tag.as_deref().is_some_and(|tag| !tag.is_empty());
-            if is_tagged && row.time >= self.from {
-                any |= self.seen.insert(row.id);
-            }
-        }
-        any
+    /// How long at most it took until those were listed that were not seen before; None where all were. `now` is by the ZVM's clock.
+    pub fn newly_listed(&mut self, rows: &[Checkpoint], now: Timestamp) -> Option<Duration> {
+        let is_tagged = |row: &&Checkpoint| row.tag.as_deref().is_some_and(|tag| !tag.is_empty());
+        let recent = |row: &&Checkpoint| row.time >= self.from;
+        let new = rows.iter().filter(is_tagged).filter(recent);
+        let new = new.filter(|row| self.seen.insert(row.id));
+        let lag = |row: &Checkpoint| Duration::try_from(now.duration_since(row.time));
+        new.map(|row| lag(row).unwrap_or_default()).max()
     }
 }
 
@@ -118,23 +117,20 @@ mod tests {
 
     #[test]
     fn only_a_recent_tag_that_was_not_there_before_is_new() {
-        let from = Timestamp::from_second(100).unwrap();
-        let mut others = Others::listed(from, &rows(&[(1, 110, Some("a")), (2, 120, None)]));
-        let seen = |others: &mut Others, more: &[_]| others.newly_listed(&rows(more));
-        assert!(!seen(&mut others, &[(1, 110, Some("a; Used"))]));
-        assert!(!seen(&mut others, &[(3, 130, None), (4, 130, Some(""))]));
-        assert!(!seen(&mut others, &[(0, 99, Some("old"))]));
-        assert!(seen(
-            &mut others,
-            &[
-                (1, 110, Some("a")),
-                (5, 131, Some("b")),
-                (6, 131, Some("c"))
-            ]
-        ));
-        assert!(!seen(
-            &mut others,
-            &[(5, 131, Some("b")), (6, 131, Some("c"))]
-        ));
+        let second = |second| Timestamp::from_second(second).unwrap();
+        let mut others = Others::listed(second(100), &rows(&[(1, 110, Some("a")), (2, 120, None)]));
+        let mut seen = |more: &[_]| others.newly_listed(&rows(more), second(133));
+        assert_eq!(seen(&[(1, 110, Some("a; Used"))]), None);
+        assert_eq!(seen(&[(3, 130, None), (4, 130, Some(""))]), None);
+        assert_eq!(seen(&[(0, 99, Some("old"))]), None);
+        let more = [
+            (1, 110, Some("a")),
+            (5, 131, Some("b")),
+            (6, 132, Some("c")),
+        ];
+        assert_eq!(seen(&more), Some(Duration::from_secs(2)));
+        assert_eq!(seen(&more), None);
+        // Clocks that differ: it took no less than no time.
+        assert_eq!(seen(&[(7, 140, Some("d"))]), Some(Duration::ZERO));
     }
 }

@@ -3,7 +3,7 @@
 //! Tagged inserts fired back to back at one VPG are silently dropped: POST answers 200, the task completes, and no checkpoint
 //! appears (measured on a 10.x ZVM). So inserts into a VPG go one after another, and one counts when its tag is listed.
 use super::{
-    look::{Others, RECENT, carrying},
+    look::{LOOK_TIMEOUT, Others, RECENT, carrying},
     stage::{Stage, Stages},
 };
 use crate::{
@@ -36,6 +36,11 @@ const JOURNAL_EVERY: u32 = 4;
 const TASK_UNKNOWN_MAX: u32 = 3;
 /// What was seen of a journal so long before an insert says what is listed when it is sent.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// By how much one tag may take longer than another until it is listed.
+const LAG_MARGIN: Duration = Duration::from_millis(500);
+/// To a refusal that is none for certain.
+const UNCERTAIN: &str = " (whether it was inserted all the same is not known)";
 
 /// What inserts one tag into one VPG.
 pub(super) struct Pinning<'a> {
@@ -70,8 +75,8 @@ enum Look {
 /// An insert that the ZVM has, or may have, taken.
 struct Sent {
     id: InsertId,
-    /// The task to follow; None where the answer was lost and only the journal can tell.
-    task: Option<String>,
+    /// The task to follow. An error where the answer was lost: then only the journal can tell.
+    task: Result<String, zvm_client::Error>,
 }
 
 impl Pinning<'_> {
@@ -81,14 +86,17 @@ impl Pinning<'_> {
         let began = self.clock.now();
         let mut others = self.others_listed(began, waited).await;
         let (mut inserts, mut unanswered, mut overtaken) = (0, 0, 0);
+        let (mut lost, mut inserted) = (None, false);
         loop {
             inserts += 1;
             let until = self
                 .deadline
                 .min(Instant::now() + self.settings.listed_timeout);
             let sent = self.insert(inserts).await?;
-            let certain = sent.task.is_some();
-            let look = self.look_until(began, until, sent.task, &mut others).await;
+            let certain = sent.task.is_ok();
+            inserted |= certain;
+            let task = sent.task.map_err(|error| lost = Some(error)).ok();
+            let look = self.look_until(began, until, task, &mut others).await;
             match look.map_err(|error| self.not_known_to_be_listed(certain, error))? {
                 Look::Listed(checkpoint) => {
                     self.settle(sent.id, InsertOutcome::Listed).await;
@@ -104,7 +112,7 @@ impl Pinning<'_> {
                 // Other hosts, or users of this one, insert as well. They had their turn, which is none of our attempts.
                 Look::Overtaken => {
                     overtaken += 1;
-                    tracing::info!(vpg = %self.vpg.told(), "another's tag was under way and ours was dropped");
+                    tracing::info!(vpg = %self.vpg.name(), "another's tag was under way and ours was dropped");
                 }
                 Look::NotListed => {
                     unanswered += 1;
@@ -112,7 +120,7 @@ impl Pinning<'_> {
                 }
             }
             if Instant::now() >= self.deadline || unanswered >= self.settings.attempts.max(1) {
-                return Err(self.not_listed(inserts, overtaken));
+                return Err(self.not_listed(inserts, overtaken, lost.filter(|_| !inserted)));
             }
         }
     }
@@ -132,18 +140,25 @@ impl Pinning<'_> {
         }
     }
 
-    fn not_listed(&self, inserts: u32, overtaken: u32) -> Error {
-        let why = match overtaken {
-            0 => String::new(),
-            _ => format!(
-                " ({overtaken} of {inserts} inserts were dropped because the tagged checkpoints of others were under way)"
+    /// `lost` is why no insert is known to have arrived.
+    fn not_listed(&self, inserts: u32, overtaken: u32, lost: Option<zvm_client::Error>) -> Error {
+        let vpg = self.vpg.told();
+        let (inserted, mut why) = match lost {
+            None => ("was", String::new()),
+            Some(error) => (
+                "may have been",
+                format!(" ({})", self.vpg.failed(error).message),
             ),
         };
+        if overtaken > 0 {
+            why.push_str(&format!(
+                " ({overtaken} of {inserts} inserts were dropped because the tagged checkpoints of others were under way)"
+            ));
+        }
         Error::new(
             ErrorCode::NotListed,
             format!(
-                "the tag was inserted into VPG {} and did not appear in its journal{why}",
-                self.vpg.told()
+                "the tag {inserted} inserted into VPG {vpg} and did not appear in its journal{why}"
             ),
         )
     }
@@ -159,32 +174,42 @@ impl Pinning<'_> {
             .core
             .with_state(move |state| state.insert_sending(&zvm, &vpg, &tag))
             .await?;
+        let waiting = Stage::Waiting {
+            attempt,
+            since: Instant::now(),
+        };
         let result = self
             .zvm
             .insert_checkpoint(self.vpg.id(), &self.tag.to_string())
             .await;
         let task = match result {
-            Ok(task) => Some(task),
+            Ok(task) => Ok(task),
             Err(
                 error @ (zvm_client::Error::Unknown { .. }
                 | zvm_client::Error::Deadline { unknown: true, .. }),
             ) => {
                 tracing::warn!(vpg = %self.vpg.told(), %error, "the answer to an insert was lost; looking at the journal");
-                None
+                Err(error)
             }
             Err(error) => {
                 self.settle(id, InsertOutcome::NotTaken).await;
                 return Err(match error {
+                    zvm_client::Error::Refused {
+                        status, message, ..
+                    } if status >= 500 => {
+                        // A refusal, as a rule; but it may have been carried out all the same.
+                        self.stages.enter(waiting);
+                        let mut error = self.refused(&message);
+                        error.message.push_str(UNCERTAIN);
+                        error
+                    }
                     zvm_client::Error::Refused { message, .. }
                     | zvm_client::Error::NotFound { message, .. } => self.refused(&message),
                     error => self.vpg.failed(error),
                 });
             }
         };
-        self.stages.enter(Stage::Waiting {
-            attempt,
-            since: Instant::now(),
-        });
+        self.stages.enter(waiting);
         Ok(Sent { id, task })
     }
 
@@ -210,7 +235,7 @@ impl Pinning<'_> {
     ) -> Result<Look, zvm_client::Error> {
         let started = Instant::now();
         let (mut looks, mut unknown) = (0, 0);
-        let mut failed = None;
+        let (mut failed, mut dropped_after) = (None, None);
         loop {
             sleep_until(next_look(started, looks).min(until)).await;
             looks += 1;
@@ -235,6 +260,8 @@ impl Pinning<'_> {
                             task = None;
                         }
                     }
+                    // Whoever may insert need not be permitted to look at tasks.
+                    Err(zvm_client::Error::NotPermitted { .. }) => task = None,
                     Err(error) if will_stay(&error) => return Err(error),
                     Err(error) => tracing::debug!(%error, "the task can't be asked for"),
                 }
@@ -247,9 +274,17 @@ impl Pinning<'_> {
                 Ok(rows) => match (carrying(&rows, &self.tag.to_string()), failed.take()) {
                     (Some(checkpoint), _) => return Ok(Look::Listed(checkpoint)),
                     (None, Some(reason)) => return Ok(Look::TaskFailed(reason)),
-                    (None, None) if others.newly_listed(&rows) => return Ok(Look::Overtaken),
-                    (None, None) if last => return Ok(Look::NotListed),
-                    (None, None) => {}
+                    (None, None) => {
+                        if let Some(lag) = others.newly_listed(&rows, self.clock.now()) {
+                            dropped_after = Some(started + lag + LAG_MARGIN);
+                        }
+                        if dropped_after.is_some_and(|after| Instant::now() >= after) {
+                            return Ok(Look::Overtaken);
+                        }
+                        if last {
+                            return Ok(Look::NotListed);
+                        }
+                    }
                 },
                 Err(error) if last || will_stay(&error) => return Err(error),
                 Err(error) => tracing::debug!(%error, "the journal can't be read"),
@@ -260,6 +295,15 @@ impl Pinning<'_> {
     /// The ZVM stopped answering, or answers with errors, between the insert and the listing.
     fn not_known_to_be_listed(&self, certain: bool, error: zvm_client::Error) -> Error {
         let inserted = if certain { "was" } else { "may have been" };
+        let error = match error {
+            // The limit was that of one look.
+            zvm_client::Error::Deadline { what, .. } => zvm_client::Error::Unreachable {
+                what,
+                host: self.zvm.host().to_owned(),
+                detail: format!("no answer within {} s", LOOK_TIMEOUT.as_secs()),
+            },
+            error => error,
+        };
         let mut error = self.vpg.failed(error);
         error.message = format!(
             "the tag {inserted} inserted into VPG {}, and whether it is listed is not known: {}",

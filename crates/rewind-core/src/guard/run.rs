@@ -93,7 +93,7 @@ impl<'a> Guarding<'a> {
             core,
             call,
             watch: call.watch(),
-            zvm: core.zvm.by(deadline.into_std()),
+            zvm: core.zvm.by(deadline),
             started,
             began: core.state.now(),
             deadline,

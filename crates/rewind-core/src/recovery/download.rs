@@ -217,16 +217,16 @@ impl Downloading<'_> {
     }
 }
 
-/// A download that broke off is tried once more, with a URL of its own.
+/// A download that broke off, or that the ZVM failed at, is tried once more, with a URL of its own: the mount took longer.
 fn worth_another_try(error: &Error) -> bool {
-    let broke_off = matches!(
+    let may_pass = matches!(
         error.code,
-        ErrorCode::DownloadIncomplete | ErrorCode::ZvmUnreachable
+        ErrorCode::DownloadIncomplete | ErrorCode::ZvmUnreachable | ErrorCode::ZvmError
     );
-    if broke_off {
+    if may_pass {
         tracing::warn!(%error, "the download is tried again");
     }
-    broke_off
+    may_pass
 }
 
 async fn blocking<T: Send + 'static>(

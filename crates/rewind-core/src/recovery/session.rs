@@ -29,6 +29,8 @@ const POLL_MAX: Duration = Duration::from_secs(2);
 const REFUSALS_MAX: u32 = 4;
 /// From the first refusal to the next try; then twice as long each time.
 const REFUSED_AGAIN: Duration = Duration::from_millis(500);
+/// A session that is still mounted so long after the ZVM took the unmount is unmounted again.
+const UNMOUNT_AGAIN: Duration = Duration::from_secs(15);
 /// A reason must not be waited for longer than what it is the reason of.
 const REASON_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -128,19 +130,29 @@ impl Session {
 pub(super) async fn mounted(core: &Core, id: &FlrSessionId) -> Result<(), Error> {
     let patience = core.patience;
     let (asked, mut poll, mut seen) = (Instant::now(), POLL_MIN, false);
+    let mut failing = None::<Instant>;
     loop {
         let looked = match core.zvm.flr_session(id).await {
-            // The mount goes on without us: whoever does not answer now may answer in a moment.
-            Err(
-                error
-                @ (zvm_client::Error::Unreachable { .. } | zvm_client::Error::Deadline { .. }),
-            ) if asked.elapsed() < patience.mount => {
-                tracing::debug!(%error, "the ZVM does not answer; looking again");
+            // The mount goes on without us: a ZVM that does not answer now, or with an error, may answer in a moment.
+            Err(error) => {
+                let failing = *failing.get_or_insert_with(Instant::now);
+                let (since, patience) = match &error {
+                    zvm_client::Error::Unreachable { .. } => (asked, patience.mount),
+                    zvm_client::Error::Refused { .. } | zvm_client::Error::Unreadable { .. } => {
+                        (failing, patience.appear)
+                    }
+                    _ => return Err(error.into()),
+                };
+                if since.elapsed() > patience {
+                    return Err(error.into());
+                }
+                tracing::debug!(%error, "the session can't be looked at; looking again");
                 sleep(POLL_MAX).await;
                 continue;
             }
-            looked => looked?,
+            Ok(looked) => looked,
         };
+        failing = None;
         match looked {
             Some(session) => {
                 seen = true;
@@ -258,32 +270,29 @@ async fn ask(core: &Core, mount: &Mount, number: SessionId) -> Result<FlrSession
     };
     let zvm = core
         .zvm
-        .by((Instant::now() + core.patience.mount).into_std());
+        .by(Instant::now() + core.patience.mount);
     let checkpoint = mount.chosen.checkpoint.id;
     match zvm
         .mount(&mount.vm_identifier, mount.chosen.vpg.id(), checkpoint)
         .await
     {
         Ok(id) => Ok(id),
-        Err(
-            error @ (zvm_client::Error::Unknown { .. }
-            | zvm_client::Error::Unreadable { .. }
-            | zvm_client::Error::TooLarge { .. }
-            | zvm_client::Error::Deadline { unknown: true, .. }),
-        ) => {
-            tracing::warn!(%error, "the answer to a mount was lost; looking for the session");
-            match appeared(core, &mount.record(core), number).await {
-                Ok(Some(id)) => Ok(id),
-                // It may still appear: the state remembers that it was asked for.
-                Ok(None) => Err(NotOpened {
-                    error: error.into(),
-                    nothing_open: false,
-                }),
-                Err(look) => Err(NotOpened {
-                    error: look,
-                    nothing_open: false,
-                }),
-            }
+        Err(error) if may_be_open(&error) => {
+            tracing::warn!(%error, "whether a mount was begun is not known; looking for the session");
+            let error = match appeared(core, &mount.record(core), number).await {
+                Ok(Some(id)) => return Ok(id),
+                Ok(None) => match error {
+                    zvm_client::Error::Refused { message, .. } => {
+                        failed(text::display(&message, 500))
+                    }
+                    error => error.into(),
+                },
+                Err(look) => look,
+            };
+            Err(NotOpened {
+                error: in_doubt(error),
+                nothing_open: false,
+            })
         }
         Err(
             zvm_client::Error::Refused { message, .. }
@@ -308,6 +317,27 @@ async fn ask(core: &Core, mount: &Mount, number: SessionId) -> Result<FlrSession
         }
         Err(error) => Err(certain(error.into())),
     }
+}
+
+/// After a lost answer; and a ZVM that failed while it answered may have mounted all the same.
+fn may_be_open(error: &zvm_client::Error) -> bool {
+    use zvm_client::Error as Zvm;
+    matches!(
+        error,
+        Zvm::Unknown { .. }
+            | Zvm::Unreadable { .. }
+            | Zvm::TooLarge { .. }
+            | Zvm::Deadline { unknown: true, .. }
+            | Zvm::Refused { status: 500.., .. }
+    )
+}
+
+/// It may still appear: the state remembers that it was asked for.
+fn in_doubt(mut error: Error) -> Error {
+    error.message.push_str(
+        "; a mount was asked for, and whether it was begun is not known: every further command of this user looks for it and unmounts it",
+    );
+    error
 }
 
 /// The session of a mount whose answer was lost: there was none on this VM before, so one that mounts the same and that no other
@@ -338,8 +368,9 @@ async fn appeared(
 pub(super) async fn unmount_until_gone(core: &Core, id: &FlrSessionId) -> Result<(), String> {
     let patience = core.patience.unmount;
     let until = Instant::now() + patience;
-    let zvm = core.zvm.by(until.into_std());
+    let zvm = core.zvm.by(until);
     let (mut asked, mut poll, mut refusals) = (false, POLL_MIN, 0);
+    let mut accepted = None::<Instant>;
     let mut why = format!(
         "the ZVM was still unmounting it after {} s",
         patience.as_secs()
@@ -348,7 +379,10 @@ pub(super) async fn unmount_until_gone(core: &Core, id: &FlrSessionId) -> Result
         let refused_before = refusals;
         if !asked {
             match zvm.unmount(id).await {
-                Ok(()) => asked = true,
+                Ok(()) => {
+                    asked = true;
+                    accepted = Some(Instant::now());
+                }
                 Err(error) => {
                     refusals += u32::from(is_refusal(&error));
                     keep_reason(&mut why, error);
@@ -366,6 +400,9 @@ pub(super) async fn unmount_until_gone(core: &Core, id: &FlrSessionId) -> Result
                     let state = text::named(&session.status_text, 100);
                     why = with_reason(core, id, &format!("its state is {state}")).await;
                 }
+            }
+            Ok(Some(session)) if session.status == FlrStatus::Ready => {
+                asked &= accepted.is_some_and(|at| at.elapsed() < UNMOUNT_AGAIN);
             }
             Ok(Some(session)) => asked |= session.status == FlrStatus::Unmounting,
             Err(error) => keep_reason(&mut why, error),
@@ -398,7 +435,7 @@ fn keep_reason(why: &mut String, error: zvm_client::Error) {
 
 /// What is seen of a session, with the reason that its task gives where there is one.
 async fn with_reason(core: &Core, id: &FlrSessionId, seen: &str) -> String {
-    let zvm = core.zvm.by((Instant::now() + REASON_TIMEOUT).into_std());
+    let zvm = core.zvm.by(Instant::now() + REASON_TIMEOUT);
     match zvm.flr_failure(id).await {
         Ok(Some(reason)) => format!("{} ({seen})", text::quoted(&reason, 500)),
         Ok(None) => format!("{seen}; the ZVM gave no reason"),

@@ -77,7 +77,8 @@ pub enum LoginBlocked {
     },
     /// A login to this account was refused just now.
     #[error(
-        "the ZVM refused a login to this account just now; none is sent for another {} s, because two in quick succession lock the account",
+        "a login to this account was refused just now, or its answer was lost; none is sent for another {} s, because two refused ones in quick \
+         succession lock the account",
         retry_after.as_millis().div_ceil(1000)
     )]
     TooSoon {

@@ -1,13 +1,11 @@
 //! What the token endpoint gives.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use crate::decode::{self, Many, Maybe, Scalar};
 

@@ -96,7 +96,7 @@ impl Zvm {
     /// ZVM counts pages from 0 or from 1, caps their size, or ignores paging.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] over `limit` items; else those of a GET, but nothing is repeated.
+    /// [`Error::TooLarge`] over `limit` items; else those of a GET.
     pub async fn browse(
         &self,
         session: &FlrSessionId,

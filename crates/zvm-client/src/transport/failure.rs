@@ -19,6 +19,11 @@ pub(crate) enum Failure {
     Lost(String),
     /// The answer broke off.
     Cut(String),
+    /// 429: it was not carried out.
+    Busy {
+        message: String,
+        retry_after: Option<Duration>,
+    },
     /// 502, 503, 504: somebody answered in the ZVM's place.
     Gateway {
         status: StatusCode,
@@ -80,12 +85,23 @@ impl Failure {
         })
     }
 
-    /// A request without effect may be sent again after this.
-    pub(super) fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            Self::Unsent(_) | Self::Lost(_) | Self::Cut(_) | Self::Gateway { .. }
-        )
+    /// The request was surely not looked at, whatever it is.
+    pub(crate) fn is_untouched(&self) -> bool {
+        matches!(self, Self::Unsent(_) | Self::Busy { .. })
+    }
+
+    /// A request with this effect may be sent again after this.
+    pub(crate) fn is_passing(&self, effect: Effect) -> bool {
+        let lost = matches!(self, Self::Lost(_) | Self::Cut(_) | Self::Gateway { .. });
+        self.is_untouched() || (effect == Effect::None && lost)
+    }
+
+    /// When to send again, by what was answered.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } | Self::Gateway { retry_after, .. } => *retry_after,
+            _ => None,
+        }
     }
 
     /// As the caller is told.
@@ -101,6 +117,11 @@ impl Failure {
             (Self::Lost(detail), Effect::Change) => Error::Unknown { what, detail },
             (Self::Cut(detail), Effect::None) => Error::Unreadable { what, detail },
             (Self::Cut(detail), Effect::Change) => Error::Unknown { what, detail },
+            (Self::Busy { message, .. }, _) => Error::Refused {
+                what,
+                status: StatusCode::TOO_MANY_REQUESTS.as_u16(),
+                message,
+            },
             (
                 Self::Gateway {
                     status, message, ..

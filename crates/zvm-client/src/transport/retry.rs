@@ -1,8 +1,9 @@
 //! Repeating what may be repeated.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
+use tokio::time::Instant;
 
 use super::Failure;
 
@@ -17,29 +18,23 @@ pub(crate) struct Retrying {
 }
 
 impl Retrying {
-    /// Repeats `send` after failures that pass: at most four times in all, within a few seconds.
+    /// Repeats `send` after the failures that it names because they pass: at most four times in all, within a few seconds.
     pub(crate) async fn run<T, E, F>(
         self,
         send: impl FnMut() -> F,
-        failure: impl Fn(&E) -> Option<Failure>,
+        passing: impl Fn(&E) -> Option<&Failure>,
     ) -> Result<T, E>
     where
         F: Future<Output = Result<T, E>>,
     {
         send.retry(backoff())
             .sleep(tokio::time::sleep)
-            .when(|error| failure(error).is_some_and(|failure| failure.is_passing()))
+            .when(|error| passing(error).is_some())
             .adjust(|error, pause| {
-                let pause = match failure(error) {
-                    Some(Failure::Gateway {
-                        retry_after: Some(asked),
-                        ..
-                    }) if asked > LONGEST_WAIT => None,
-                    Some(Failure::Gateway {
-                        retry_after: Some(asked),
-                        ..
-                    }) => pause.map(|own| own.max(asked)),
-                    _ => pause,
+                let pause = match passing(error).and_then(Failure::retry_after) {
+                    Some(asked) if asked > LONGEST_WAIT => None,
+                    Some(asked) => pause.map(|own| own.max(asked)),
+                    None => pause,
                 };
                 pause.filter(|pause| Instant::now() + *pause < self.until)
             })

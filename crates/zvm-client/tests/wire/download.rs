@@ -1,11 +1,14 @@
 //! Download URLs of every shape, and bytes that break off.
 
 use std::{
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use zvm_client::{Download, Error, FlrSessionId, Zvm};
 
 use crate::server::{Reply, Server, Step, answer, ok, raw, timeouts};
@@ -316,4 +319,18 @@ async fn what_the_headers_say_is_passed_on() {
         (None, None)
     );
     assert!(read(download).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_token_that_was_revoked_before_the_bytes_is_replaced() {
+    let refused = AtomicUsize::new(0);
+    let server = Server::start(move |request| match request.method.as_str() {
+        "POST" => ok("\"v1/downloads/a\""),
+        _ if refused.fetch_add(1, Ordering::SeqCst) == 0 => answer(401, &[], ""),
+        _ => answer(200, &[], "bytes"),
+    });
+    let server = server.await;
+    assert_eq!(fetch(&server.zvm()).await.unwrap(), b"bytes");
+    assert_eq!(server.logins().len(), 2);
+    assert_eq!(server.calls().len(), 3);
 }

@@ -1,7 +1,8 @@
 //! Deadlines and total times.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use zvm_client::{Error, FlrSessionId, VmFilter};
 
 use crate::server::{Server, Step, ok, timeouts};

@@ -5,10 +5,10 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use tokio::{net::TcpSocket, sync::Notify};
+use tokio::{net::TcpSocket, sync::Notify, time::Instant};
 use url::Url;
 use zvm_client::{Credentials, Error, VmFilter, Zvm, ZvmConfig};
 

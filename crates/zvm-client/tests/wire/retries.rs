@@ -2,9 +2,10 @@
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use zvm_client::{CheckpointId, Error, FlrSessionId, VmFilter};
 
 use crate::server::{Reply, Server, Step, answer, ok, raw, timeouts};
@@ -69,7 +70,7 @@ async fn gets_are_sent_four_times_at_most() {
 
 #[tokio::test]
 async fn other_answers_are_final() {
-    for status in [400, 404, 409, 429, 500, 501] {
+    for status in [400, 404, 409, 500, 501] {
         let server = Server::start(playing(vec![answer(status, &[], r#"{"Message":"no"}"#)])).await;
         let error = server.zvm().vms(&VmFilter::default()).await.unwrap_err();
         match (status, &error) {
@@ -183,22 +184,51 @@ async fn a_change_that_the_zvm_refused_was_refused() {
 }
 
 #[tokio::test]
-async fn a_question_by_post_is_sent_once_and_leaves_nothing_in_doubt() {
-    for reply in [vec![Step::Drop], answer(503, &[], "")] {
-        let server = Server::start(playing(vec![reply])).await;
+async fn a_question_by_post_is_sent_again_and_leaves_nothing_in_doubt() {
+    let replies = [
+        vec![Step::Drop],
+        answer(503, &[], ""),
+        answer(429, &[], ""),
+    ];
+    futures::future::join_all(replies.into_iter().map(async |reply| {
         let session = FlrSessionId("s".into());
-        let error = server.zvm().browse(&session, "p", 10).await.unwrap_err();
-        assert!(
-            matches!(error, Error::Unreachable { .. } | Error::Refused { .. }),
-            "{error}"
-        );
+        let once = vec![reply.clone(), ok(r#"{"PathItems":[]}"#)];
+        let server = Server::start(playing(once)).await;
+        server.zvm().browse(&session, "p", 10).await.unwrap();
+
+        let server = Server::start(playing(vec![reply])).await;
         let error = server.zvm().download(&session, &["p"]).await.unwrap_err();
         assert!(
             matches!(error, Error::Unreachable { .. } | Error::Refused { .. }),
             "{error}"
         );
-        assert!(server.calls().len() <= 3);
+        assert_eq!(server.calls().len(), 4);
+    }))
+    .await;
+}
+
+/// Who answers so did not look at it.
+#[tokio::test]
+async fn what_was_turned_away_is_sent_again_whatever_it_is() {
+    let away = || answer(429, &[("retry-after", "1")], r#"{"Message":"too many"}"#);
+    let server = Server::start(playing(vec![away(), ok("\"task\"")])).await;
+    let begin = Instant::now();
+    let task = server.zvm().insert_checkpoint("vpg", "tag").await.unwrap();
+    assert_eq!(task, "task");
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+    assert_eq!(server.calls().len(), 2);
+
+    let server = Server::start(playing(vec![answer(429, &[], r#"{"Message":"too many"}"#)])).await;
+    let zvm = server.zvm();
+    let (get, post) = futures::future::join(
+        zvm.local_site(),
+        zvm.mount("vm", "vpg", CheckpointId(1)),
+    )
+    .await;
+    for error in [get.unwrap_err(), post.unwrap_err()] {
+        assert!(matches!(error, Error::Refused { status: 429, .. }), "{error}");
     }
+    assert_eq!(server.calls().len(), 8);
 }
 
 /// The connection that is reused dies under the request: hyper may move a request to another connection only where nothing of
