@@ -112,7 +112,7 @@ impl Pinning<'_> {
                 // Other hosts, or users of this one, insert as well. They had their turn, which is none of our attempts.
                 Look::Overtaken => {
                     overtaken += 1;
-                    tracing::info!(vpg = %self.vpg.name(), "another's tag was under way and ours was dropped");
+                    tracing::info!(vpg = %self.vpg.told(), "another's tag was under way and ours was dropped");
                 }
                 Look::NotListed => {
                     unanswered += 1;
