@@ -5,6 +5,7 @@
 //! for that one and shares its outcome. It runs in a task of its own: a caller that gives up does not cut off a login of which
 //! nobody would then know whether it was refused.
 
+mod redact;
 mod refusal;
 mod token;
 
@@ -284,6 +285,7 @@ impl Auth {
         };
         let mut permitted = self.permitted(secret, until).await?;
         let outcome = self.request(form).await;
+        let outcome = outcome.map_err(|denial| denial.without(secret));
         match &outcome {
             Ok(_) => permitted.settle(LoginGate::accepted),
             Err(Denial::Refused(_)) => permitted.settle(LoginGate::refused),
