@@ -8,6 +8,8 @@
     missing_docs
 )]
 
+#[path = "secrets/leaks.rs"]
+mod leaks;
 mod support;
 
 use std::{
@@ -274,5 +276,23 @@ async fn a_server_behind_the_proxy_does_not_get_the_secrets() {
     assert!(
         !seen.contains("ZERTO_REWIND_PASSWORD") && !seen.contains("CLIENT_SECRET"),
         "{seen}"
+    );
+}
+
+#[cfg(not(feature = "keyring"))]
+#[tokio::test]
+async fn a_build_without_the_keyring_says_so() {
+    let world = without_password(json!({ "password_keyring": "zerto-rewind" })).await;
+    let error = failed(&world.run(&FIND).await, &world);
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("`password_keyring`") && message.contains("secret-tool"),
+        "{error}"
+    );
+    configure(&world, json!({ "password_keyring": "a", "password_file": "b" }));
+    let error = failed(&world.run(&FIND).await, &world);
+    assert!(
+        error["message"].as_str().unwrap().contains("`password_file`, `password_keyring`"),
+        "{error}"
     );
 }
