@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod duration;
 pub mod enforce;
 mod hint;
+pub mod keyring;
 pub mod lock;
 mod marker;
 pub mod private;

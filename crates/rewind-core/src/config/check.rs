@@ -16,9 +16,9 @@ use super::{
     Config, Credentials, GuardSettings, Guest, Secret, Tls,
     error::Mistake,
     raw::{self, Raw, RawGuard, RawGuest},
-    secret::{self, CLIENT_SECRET_ENV, PASSWORD_ENV, SecretCommand, SecretFile},
+    secret::{self, CLIENT_SECRET_ENV, PASSWORD_ENV, SecretCommand, SecretEntry, SecretFile},
 };
-use crate::{tag, text};
+use crate::{keyring, tag, text};
 
 /// `environment` has the variables; empty ones count as not set.
 pub(super) fn config(
@@ -45,6 +45,7 @@ pub(super) fn config(
                     inline: raw.password,
                     file: path("password_file", raw.password_file)?,
                     command: raw.password_command,
+                    keyring: raw.password_keyring,
                     variable: PASSWORD_ENV,
                     environment: environment(PASSWORD_ENV),
                 },
@@ -56,6 +57,7 @@ pub(super) fn config(
                     inline: raw.client_secret,
                     file: path("client_secret_file", raw.client_secret_file)?,
                     command: raw.client_secret_command,
+                    keyring: raw.client_secret_keyring,
                     variable: CLIENT_SECRET_ENV,
                     environment: environment(CLIENT_SECRET_ENV),
                 },
@@ -133,6 +135,8 @@ struct Sources {
     inline: Option<raw::Secret>,
     file: Option<PathBuf>,
     command: Option<raw::Program>,
+    /// The service of its entry there.
+    keyring: Option<String>,
     variable: &'static str,
     environment: Option<OsString>,
 }
@@ -151,14 +155,17 @@ impl Sources {
         if self.command.is_some() {
             given.push(format!("{key}_command"));
         }
+        if self.keyring.is_some() {
+            given.push(format!("{key}_keyring"));
+        }
         if self.environment.is_some() {
             given.push(self.variable.to_owned());
         }
         given
     }
 
-    /// The one that is there.
-    fn one(self, config: &Path) -> Result<Secret, Mistake> {
+    /// The one that is there, for this account.
+    fn one(self, config: &Path, account: &str) -> Result<Secret, Mistake> {
         let Self { key, variable, .. } = self;
         match self.given().as_slice() {
             [] | [_] => {}
@@ -192,10 +199,40 @@ impl Sources {
                 key,
             })));
         }
+        if let Some(service) = self.keyring {
+            return from_keyring(format!("{key}_keyring"), service, account, config);
+        }
         let text = self.environment.unwrap_or_default().into_string();
         let text = text.map_err(|_| Mistake::new(variable, "is not UTF-8", "set it anew"))?;
         not_empty(text.into(), variable)
     }
+}
+
+fn from_keyring(
+    key: String,
+    service: String,
+    account: &str,
+    config: &Path,
+) -> Result<Secret, Mistake> {
+    if service.trim().is_empty() {
+        let fix = "write the service that the keyring knows the secret by";
+        return Err(Mistake::new(key, "is empty", fix));
+    }
+    if !keyring::BUILT_IN {
+        let fix = "build it with the feature `keyring`, or let the keyring's own program give the secret, in a `_command`: \
+                   [\"secret-tool\", \"lookup\", \"service\", …]";
+        return Err(Mistake::new(
+            key,
+            "the keyring is not part of this build",
+            fix,
+        ));
+    }
+    Ok(Secret::Keyring(Arc::new(SecretEntry {
+        config: config.to_owned(),
+        key,
+        service,
+        account: account.to_owned(),
+    })))
 }
 
 fn not_empty(secret: SecretString, key: &str) -> Result<Secret, Mistake> {
@@ -249,7 +286,9 @@ fn pair(
             return Err(Mistake::new(
                 key,
                 format!("is missing, while `{name_key}` is there"),
-                format!("write `{key}`, `{key}_file` or `{key}_command`, or set {variable}"),
+                format!(
+                    "write `{key}`, `{key}_file`, `{key}_command` or `{key}_keyring`, or set {variable}"
+                ),
             ));
         }
         (None, Some(source)) => {
@@ -268,7 +307,8 @@ fn pair(
             format!("write the `{name_key}`"),
         ));
     }
-    Ok(Some((name, sources.one(config)?)))
+    let secret = sources.one(config, &name)?;
+    Ok(Some((name, secret)))
 }
 
 fn tls(

@@ -16,11 +16,13 @@ pub(super) struct Raw {
     pub(super) password: Option<Secret>,
     pub(super) password_file: Option<String>,
     pub(super) password_command: Option<Program>,
+    pub(super) password_keyring: Option<String>,
     pub(super) verify_tls: Option<bool>,
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<Secret>,
     pub(super) client_secret_file: Option<String>,
     pub(super) client_secret_command: Option<Program>,
+    pub(super) client_secret_keyring: Option<String>,
     pub(super) ca_file: Option<String>,
     pub(super) tls_fingerprint: Option<String>,
     pub(super) tls_first_use: Option<FirstUse>,
@@ -137,9 +139,12 @@ fn example(key: &str) -> Option<&'static str> {
         "password_command" | "client_secret_command" => {
             "write the program and its arguments: [\"pass\", \"show\", \"zvm\"]"
         }
-        "password_file" | "client_secret_file" => "write it in double quotes",
-        "username" | "password" | "client_id" | "client_secret" | "ca_file" | "tls_fingerprint"
-        | "agent" | "catalog" | "state_dir" | "recover_dir" => "write it in double quotes",
+        "password_keyring" | "client_secret_keyring" => {
+            "write the service that the keyring knows it by: \"zerto-rewind\""
+        }
+        "password_file" | "client_secret_file" | "username" | "password" | "client_id"
+        | "client_secret" | "ca_file" | "tls_fingerprint" | "agent" | "catalog" | "state_dir"
+        | "recover_dir" => "write it in double quotes",
         "verify_tls" => "write true or false, without quotes",
         "guard" => "write { \"listed_timeout\": \"60s\", \"attempts\": 3, \"deadline\": \"4m\" }",
         "guard.attempts" => "write a number, without quotes",

@@ -1,4 +1,4 @@
-//! Where a password or client secret comes from: the configuration itself, a file, the environment, or a command.
+//! Where a password or client secret comes from: the configuration itself, a file, the environment, a command, or the keyring.
 
 use std::{
     fmt,
@@ -22,7 +22,7 @@ use tokio::{
 use zvm_client::SecretSource;
 
 use super::{ConfigError, error::Mistake, private};
-use crate::text;
+use crate::{keyring, text};
 
 /// Gives the password, where the configuration does not.
 pub const PASSWORD_ENV: &str = "ZERTO_REWIND_PASSWORD";
@@ -49,6 +49,8 @@ pub enum Secret {
     File(Arc<SecretFile>),
     /// What a command prints.
     Command(Arc<SecretCommand>),
+    /// An entry of the system's keyring.
+    Keyring(Arc<SecretEntry>),
 }
 
 /// The content of a file that is this user's alone.
@@ -67,6 +69,15 @@ pub struct SecretCommand {
     pub(super) arguments: Vec<String>,
 }
 
+/// An entry of the system's keyring.
+#[derive(Debug)]
+pub struct SecretEntry {
+    pub(super) config: PathBuf,
+    pub(super) key: String,
+    pub(super) service: String,
+    pub(super) account: String,
+}
+
 impl fmt::Debug for SecretCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SecretCommand")
@@ -76,7 +87,7 @@ impl fmt::Debug for SecretCommand {
 }
 
 impl Secret {
-    /// The secret as it is now: reads the file, or runs the command, for up to 15 s. Blocks.
+    /// The secret as it is now: reads the file, runs the command or asks the keyring, for up to 15 s. Blocks.
     ///
     /// # Errors
     /// Why there is none. No part of it is in the error, and nothing of what a command printed on stdout.
@@ -85,17 +96,18 @@ impl Secret {
             Self::Known(secret) => Ok(secret.clone()),
             Self::File(file) => file.read(),
             Self::Command(command) => command.run(LIMIT),
+            Self::Keyring(entry) => entry.read(),
         }
     }
 
     /// Where it comes from, for people, unless it is known.
     pub(super) fn origin(&self) -> Option<String> {
-        let (key, from) = match self {
+        Some(match self {
             Self::Known(_) => return None,
-            Self::File(file) => (&file.key, &file.path),
-            Self::Command(command) => (&command.key, &command.program),
-        };
-        Some(format!("`{key}` ({})", from.display()))
+            Self::File(file) => format!("`{}` ({})", file.key, file.path.display()),
+            Self::Command(command) => format!("`{}` ({})", command.key, command.program.display()),
+            Self::Keyring(entry) => format!("`{}` ({})", entry.key, entry.service),
+        })
     }
 
     /// With its file read, where it is in one.
@@ -154,6 +166,19 @@ impl SecretFile {
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
         one_line(&bytes).map_err(|problem| wrong(problem.to_owned()))
+    }
+}
+
+impl SecretEntry {
+    fn read(&self) -> Result<SecretString, ConfigError> {
+        let Self {
+            service, account, ..
+        } = self;
+        keyring::get(service, account).map_err(|problem| {
+            let problem = format!("the keyring {problem}");
+            let fix = format!("see that it is unlocked, and has a secret for service {service:?} and user {account:?}");
+            Mistake::new(&self.key, problem, fix).in_file(&self.config)
+        })
     }
 }
 

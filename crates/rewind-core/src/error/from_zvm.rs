@@ -26,7 +26,7 @@ impl From<zvm_client::Error> for Error {
             Zvm::Config(_) => mapped
                 .with_next("Correct `ca_file` or `zerto_url` in the configuration, or put the file in place that it names."),
             Zvm::NoSecret { .. } => mapped
-                .with_next("Correct the file or the command that the message names. Nothing was sent, so no login was refused."),
+                .with_next("Correct what the message names. Nothing was sent, so no login was refused."),
             Zvm::Unknown { .. } | Zvm::Deadline { unknown: true, .. } => mapped
                 .with_next("Look on the ZVM whether it happened before you try again."),
             Zvm::LoginBlocked(zvm_client::LoginBlocked { retry_after: Some(_), .. }) => mapped

@@ -75,6 +75,10 @@ struct SecretArgs {
     /// The password is in ZERTO_REWIND_PASSWORD (the client secret in ZERTO_REWIND_CLIENT_SECRET), now and later
     #[arg(long)]
     password_env: bool,
+    /// The password is in the system's keyring, by this service and the user's name
+    #[cfg(feature = "keyring")]
+    #[arg(long, value_name = "SERVICE", value_parser = not_blank)]
+    password_keyring: Option<String>,
     /// Read the password from stdin
     #[arg(long)]
     password_stdin: bool,
@@ -87,6 +91,9 @@ enum Store {
     Config,
     /// Into a file of its own beside it
     File,
+    /// Into the system's keyring
+    #[cfg(feature = "keyring")]
+    Keyring,
 }
 
 /// What was made.
@@ -166,7 +173,7 @@ async fn init(
         reach::certificate(&draft, shown, person).await?;
     }
     let login = login::run(&mut draft, given, &args, person, interrupt).await?;
-    let source = login::keep(&args, login.given);
+    let source = login::keep(&draft, &args, person, login.given, login.secret.as_ref()).await?;
     let written = files::write(&draft, &source, login.secret.as_ref(), args.force)?;
     // What was written is read as every program will read it.
     if !matches!(source, Source::Environment) {

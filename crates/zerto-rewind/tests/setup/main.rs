@@ -10,5 +10,7 @@
 
 mod doctor;
 mod init;
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+mod keyring;
 #[path = "../support/mod.rs"]
 mod support;

@@ -27,6 +27,9 @@ pub enum Source {
     Command(Vec<String>),
     /// From the environment.
     Environment,
+    /// From the system's keyring, by this service.
+    #[cfg(feature = "keyring")]
+    Keyring(String),
 }
 
 impl Source {
@@ -36,6 +39,8 @@ impl Source {
             Self::File(file) => draft.folder().join(file).display().to_string(),
             Self::Command(words) => words.join(" "),
             Self::Environment => draft.variable().to_owned(),
+            #[cfg(feature = "keyring")]
+            Self::Keyring(service) => format!("the system's keyring, by the service {service}"),
         }
     }
 }
@@ -58,7 +63,7 @@ impl Given {
         } else if secret.password_env {
             Some(Source::Environment)
         } else {
-            None
+            Self::keyring(args)
         };
         let missing = [
             ("--url", args.url.is_none()),
@@ -79,6 +84,16 @@ impl Given {
                 .filter_map(|(option, missing)| missing.then_some(option))
                 .collect(),
         })
+    }
+
+    #[cfg(feature = "keyring")]
+    fn keyring(args: &InitArgs) -> Option<Source> {
+        args.secret.password_keyring.clone().map(Source::Keyring)
+    }
+
+    #[cfg(not(feature = "keyring"))]
+    fn keyring(_: &InitArgs) -> Option<Source> {
+        None
     }
 
     /// Where nobody can be asked, everything has to be there.
@@ -261,6 +276,10 @@ impl Serialize for Whole<'_> {
             (Source::File(file), _) => map.serialize_entry(&format!("{key}_file"), file)?,
             (Source::Command(words), _) => map.serialize_entry(&format!("{key}_command"), words)?,
             (Source::Environment, _) => {}
+            #[cfg(feature = "keyring")]
+            (Source::Keyring(service), _) => {
+                map.serialize_entry(&format!("{key}_keyring"), service)?;
+            }
         }
         map.serialize_entry("verify_tls", &draft.verify_tls)?;
         for (key, value) in [

@@ -79,12 +79,66 @@ pub async fn run(
     }
 }
 
-/// Where the secret will be.
-pub fn keep(args: &InitArgs, given: Option<Source>) -> Source {
-    match (given, args.store) {
-        (Some(source), _) => source,
-        (None, Some(Store::File)) => Source::File(SECRET.into()),
-        (None, Some(Store::Config) | None) => Source::Config,
+/// Where the secret will be. Puts it into the keyring where it has to be there.
+pub async fn keep(
+    draft: &Draft,
+    args: &InitArgs,
+    person: bool,
+    given: Option<Source>,
+    secret: Option<&SecretString>,
+) -> Result<Source, Error> {
+    if let Some(source) = given {
+        return Ok(source);
+    }
+    match args.store {
+        Some(Store::File) => Ok(Source::File(SECRET.into())),
+        Some(Store::Config) => Ok(Source::Config),
+        #[cfg(feature = "keyring")]
+        Some(Store::Keyring) => in_keyring(draft, secret).await,
+        None => offered(draft, person, secret).await,
+    }
+}
+
+#[cfg(not(feature = "keyring"))]
+async fn offered(_: &Draft, _: bool, _: Option<&SecretString>) -> Result<Source, Error> {
+    Ok(Source::Config)
+}
+
+#[cfg(feature = "keyring")]
+async fn offered(
+    draft: &Draft,
+    person: bool,
+    secret: Option<&SecretString>,
+) -> Result<Source, Error> {
+    use rewind_core::keyring;
+    let available = || tokio::task::spawn_blocking(keyring::is_available);
+    if !person || !available().await.unwrap_or(false) {
+        return Ok(Source::Config);
+    }
+    let question = format!(
+        "Keep the {} in the system's keyring, instead of the configuration?",
+        draft.secret_name().to_lowercase()
+    );
+    match terminal::agrees(&question).await {
+        true => in_keyring(draft, secret).await,
+        false => Ok(Source::Config),
+    }
+}
+
+#[cfg(feature = "keyring")]
+async fn in_keyring(draft: &Draft, secret: Option<&SecretString>) -> Result<Source, Error> {
+    use rewind_core::keyring;
+    let service = format!("zerto-rewind/{}", draft.without_login()?.zvm());
+    let secret = secret.cloned().unwrap_or_default();
+    let (entry, account) = (service.clone(), draft.account.clone());
+    let kept = tokio::task::spawn_blocking(move || keyring::keep(&entry, &account, &secret)).await;
+    match kept.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(()) => Ok(Source::Keyring(service)),
+        Err(problem) => Err(Error::new(
+            ErrorCode::Configuration,
+            format!("the system's keyring {problem}"),
+        )
+        .with_next("Unlock it, or keep the secret elsewhere: --store file, --store config.")),
     }
 }
 
