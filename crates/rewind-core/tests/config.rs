@@ -179,7 +179,7 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
         ),
         (
             r#"{"zerto_url": "zvm", "username": "u"}"#,
-            "/etc/rewind/config.json: `password`: is missing, while `username` is there: write `password`, `password_file` or `password_command`, or set ZERTO_REWIND_PASSWORD",
+            "/etc/rewind/config.json: `password`: is missing, while `username` is there: write `password`, `password_file`, `password_command` or `password_keyring`, or set ZERTO_REWIND_PASSWORD",
         ),
         (
             r#"{"zerto_url": "zvm", "client_secret": "u"}"#,

@@ -289,10 +289,16 @@ async fn a_build_without_the_keyring_says_so() {
         message.contains("`password_keyring`") && message.contains("secret-tool"),
         "{error}"
     );
-    configure(&world, json!({ "password_keyring": "a", "password_file": "b" }));
+    configure(
+        &world,
+        json!({ "password_keyring": "a", "password_file": "b" }),
+    );
     let error = failed(&world.run(&FIND).await, &world);
     assert!(
-        error["message"].as_str().unwrap().contains("`password_file`, `password_keyring`"),
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("`password_file`, `password_keyring`"),
         "{error}"
     );
 }

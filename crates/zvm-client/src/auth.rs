@@ -226,7 +226,9 @@ impl Auth {
             .run(
                 || self.request(form.clone()),
                 |denial| match denial {
-                    Denial::Failed(failure) => Some(failure).filter(|it| it.is_passing(Effect::None)),
+                    Denial::Failed(failure) => {
+                        Some(failure).filter(|it| it.is_passing(Effect::None))
+                    }
                     _ => None,
                 },
             )

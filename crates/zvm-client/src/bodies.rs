@@ -3,9 +3,8 @@
 //! Bodies come from outside. Reading one takes memory in proportion to its size, and never fails in any other way than by saying, on one
 //! bounded line, what came instead.
 
-use std::time::Instant;
-
 use jiff::Timestamp;
+use tokio::time::Instant;
 use url::Url;
 
 pub use crate::auth::Token;

@@ -67,11 +67,8 @@ fn with_command(error: StateError) -> Error {
 /// Whether a lock keeps others out.
 fn exclude(dir: &Path) -> Result<bool, StateError> {
     let dir = folder::prepare(dir)?;
-    let marker = Marker::create(&dir, "doctor-").map_err(|source| StateError::Lock {
-        dir: dir.clone(),
-        source,
-    })?;
-    Ok(marker::lives(&dir, marker.name()))
+    let marker = Marker::create(&dir, "doctor-")?;
+    Ok(marker::lives(&dir, marker.name())?)
 }
 
 /// The folder that recovered files are placed in. It is made by the first recovery, not here.

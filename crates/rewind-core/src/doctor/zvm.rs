@@ -3,7 +3,8 @@ use super::{Check, REMOTE, Report, VpgState, check::Step, files::counted, id, ri
 use crate::{Call, Error, ErrorCode, config::Config, protection::FoundVpg, state::State, text};
 use futures::future::{FutureExt as _, try_join_all};
 use jiff::{SignedDuration, Timestamp};
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
+use tokio::time::Instant;
 use zvm_client::{Site, VmFilter, Zvm};
 
 const SHOWN_MAX_LEN: usize = 100;

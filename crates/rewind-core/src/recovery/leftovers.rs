@@ -2,7 +2,7 @@
 //! removed, and who waited in a queue leaves it. The ZVM is asked nothing.
 use super::folders::{has_marked, remove_marked};
 use crate::{
-    Error, marker,
+    Error, private,
     rewind::Core,
     state::{
         State, StateError,
@@ -12,7 +12,7 @@ use crate::{
     text,
 };
 use std::{
-    fs::{File, TryLockError},
+    fs::{File, OpenOptions, TryLockError},
     thread,
     time::{Duration, Instant},
 };
@@ -96,7 +96,7 @@ fn close(state: &State) -> Result<Vec<InterruptedGuard>, StateError> {
 }
 
 fn alone(state: &State) -> Option<File> {
-    let file = marker::open_or_create(&state.dir().join(LOCK)).ok()?;
+    let file = private::open(&state.dir().join(LOCK), OpenOptions::new().create(true)).ok()?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {

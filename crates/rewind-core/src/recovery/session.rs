@@ -268,9 +268,7 @@ async fn ask(core: &Core, mount: &Mount, number: SessionId) -> Result<FlrSession
         error,
         nothing_open: true,
     };
-    let zvm = core
-        .zvm
-        .by(Instant::now() + core.patience.mount);
+    let zvm = core.zvm.by(Instant::now() + core.patience.mount);
     let checkpoint = mount.chosen.checkpoint.id;
     match zvm
         .mount(&mount.vm_identifier, mount.chosen.vpg.id(), checkpoint)

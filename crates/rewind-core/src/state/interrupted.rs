@@ -27,12 +27,17 @@ impl State {
     /// The markers of processes that are no more.
     pub(crate) fn dead_owners(&self) -> Result<Vec<String>, StateError> {
         self.with(|open| {
-            let mut owners = marker::list(&open.dir, OWNER).map_err(|source| StateError::Lock {
+            let owners = marker::list(&open.dir, OWNER).map_err(|source| StateError::Lock {
                 dir: open.dir.clone(),
                 source,
             })?;
-            owners.retain(|owner| !marker::lives(&open.dir, owner));
-            Ok(owners)
+            let mut dead = Vec::new();
+            for owner in owners {
+                if !marker::lives(&open.dir, &owner)? {
+                    dead.push(owner);
+                }
+            }
+            Ok(dead)
         })
     }
 
@@ -49,7 +54,7 @@ impl State {
                 close_places(database, owner, now)?;
                 close_guards(database, owner, now)
             })?;
-            marker::bury(&open.dir, owner);
+            marker::bury(&open.dir, owner)?;
             Ok(guards)
         })
     }

@@ -5,7 +5,8 @@ use crate::{
     proxy::Harm,
     row::{Case, Expected, Left, Line, Operation, Outcome, Row, Section, Table},
     step::{
-        FOLLOW_TASK, LIST_VMS, LOGIN, POLL_JOURNAL, READ_CLOCK, READ_VPG, RECEIPT, SEND_INSERT, Step,
+        FOLLOW_TASK, LIST_VMS, LOGIN, POLL_JOURNAL, READ_CLOCK, READ_VPG, RECEIPT, SEND_INSERT,
+        Step,
     },
     world::{self, VM, World},
 };
@@ -410,7 +411,9 @@ fn cases() -> Vec<Case> {
 
 fn listed_after(world: &World, seconds: u64) {
     let lag = Spread::millis(seconds * 1000, seconds * 1000);
-    world.sim.update(|switches| switches.listing_lag = Some(lag));
+    world
+        .sim
+        .update(|switches| switches.listing_lag = Some(lag));
 }
 
 fn task_fate(world: &World, fate: TaskFate) {

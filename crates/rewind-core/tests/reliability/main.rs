@@ -22,6 +22,7 @@ mod row;
 mod step;
 mod world;
 
+use play::Wrong;
 use row::Row;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -34,6 +35,8 @@ use std::{
 
 /// Rows that are played at once. Most of the time they wait a little for their sockets.
 const AT_ONCE: usize = 12;
+/// How often a row that is late is played again at most.
+const AGAIN: usize = 3;
 
 #[test]
 fn every_fault_at_every_step_is_survived_or_told() {
@@ -57,16 +60,44 @@ fn every_fault_at_every_step_is_survived_or_told() {
     page::check(&sections);
 }
 
-/// What is not as expected.
+/// What is not as expected. A row that was only late is played again, by itself: what the processor does for other rows, and for other
+/// programs, passes for simulated time.
 fn played(rows: &[Row]) -> Vec<String> {
+    let (mut wrong, late): (Vec<_>, Vec<_>) = together(rows)
+        .into_iter()
+        .partition(|(_, judged)| !judged.is_late());
+    for (row, _) in late {
+        let mut again = judged(row);
+        for _ in 1..AGAIN {
+            if !again.is_late() {
+                break;
+            }
+            again = judged(row);
+        }
+        if !again.is_right() {
+            wrong.push((row, again));
+        }
+    }
+    let mut wrong: Vec<_> = wrong
+        .into_iter()
+        .map(|(row, judged)| format!("{}: {judged}", row.name()))
+        .collect();
+    wrong.sort();
+    wrong
+}
+
+fn judged(row: &Row) -> Wrong {
+    catch_unwind(AssertUnwindSafe(|| play::play(row))).unwrap_or_else(|_| Wrong::panicked())
+}
+
+/// The rows that were not as expected.
+fn together(rows: &[Row]) -> Vec<(&Row, Wrong)> {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let play = || {
         while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let judged = catch_unwind(AssertUnwindSafe(|| play::play(row)))
-                .unwrap_or_else(|_| vec!["it panicked".to_owned()]);
-            if !judged.is_empty() {
-                let told = format!("{}: {}", row.name(), judged.join("; "));
-                wrong.lock().unwrap().push(told);
+            let judged = judged(row);
+            if !judged.is_right() {
+                wrong.lock().unwrap().push((row, judged));
             }
         }
     };
@@ -75,7 +106,5 @@ fn played(rows: &[Row]) -> Vec<String> {
             scope.spawn(play);
         }
     });
-    let mut wrong = wrong.into_inner().unwrap();
-    wrong.sort();
-    wrong
+    wrong.into_inner().unwrap()
 }

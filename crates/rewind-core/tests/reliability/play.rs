@@ -6,17 +6,49 @@ use crate::{
     world::World,
 };
 use rewind_core::Error;
-use std::{pin::pin, time::Duration};
+use std::{fmt, pin::pin, time::Duration};
 use tokio::time::{Instant, timeout};
+
+/// With a tenth of the time: what a busy machine does meanwhile passes for simulated time.
+const SLACK: Duration = Duration::from_secs(5);
 
 /// What is wrong; nothing, as a rule.
 #[derive(Default)]
-pub struct Wrong(Vec<String>);
+pub struct Wrong {
+    what: Vec<String>,
+    late: Option<Duration>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what.join("; "))?;
+        match self.late {
+            Some(took) => write!(f, " took {} s", took.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
 
 impl Wrong {
+    pub fn panicked() -> Self {
+        Self {
+            what: vec!["it panicked".to_owned()],
+            late: None,
+        }
+    }
+
+    pub fn is_right(&self) -> bool {
+        self.what.is_empty() && self.late.is_none()
+    }
+
+    /// That it took too long is all that is wrong.
+    pub fn is_late(&self) -> bool {
+        self.what.is_empty() && self.late.is_some()
+    }
+
     pub fn unless(&mut self, right: bool, wrong: impl FnOnce() -> String) {
         if !right {
-            self.0.push(wrong());
+            self.what.push(wrong());
         }
     }
 
@@ -31,7 +63,7 @@ impl Wrong {
             Err(error) => format!("{}: {}", error.code.as_str(), error.message),
         });
         let within = Duration::from_secs(expected.within);
-        self.unless(took <= within, || format!("{} s", took.as_secs_f64()));
+        self.late = Some(took).filter(|took| *took > within + SLACK + within / 10);
         // A bound that is far off says nothing.
         let useful = Duration::from_secs(expected.within.saturating_sub(10)) <= took.mul_f64(2.5);
         self.unless(useful, || format!("{} s only", took.as_secs_f64()));
@@ -42,7 +74,7 @@ impl Wrong {
     }
 }
 
-pub fn play(row: &Row) -> Vec<String> {
+pub fn play(row: &Row) -> Wrong {
     let proxied = match row.trouble {
         Trouble::Fault { fault, .. } => fault.needs_proxy(),
         Trouble::Case { .. } => false,
@@ -60,7 +92,7 @@ pub fn play(row: &Row) -> Vec<String> {
         if timeout(long, judging).await.is_err() {
             wrong.unless(false, || format!("it is not over after {long:?}"));
         }
-        wrong.0
+        wrong
     })
 }
 
@@ -91,7 +123,6 @@ pub async fn troubled<T>(
     let began = Instant::now();
     let mut happened = !happens;
     let result = {
-        let world = &*world;
         let mut operation = pin!(operation(world));
         let mut before = pin!(async {
             if let Some(step) = step {

@@ -409,7 +409,10 @@ fn server_config(certificate: &Path) -> ServerConfig {
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![CertificateDer::from_pem_file(certificate).unwrap()], key)
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(certificate).unwrap()],
+            key,
+        )
         .unwrap()
 }
 

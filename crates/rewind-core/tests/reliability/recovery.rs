@@ -173,11 +173,7 @@ fn mounting() -> Vec<Line> {
         network(Harm::Drip, done(50), unmounts(ZvmUnreachable, 800)),
         network(Harm::CutBody, done(10), unmounts(ZvmError, 50)),
         answers(401, done(10), leaves(NotPermitted, 100)),
-        answers(
-            403,
-            unmounts(NotPermitted, 10),
-            leaves(NotPermitted, 100),
-        ),
+        answers(403, unmounts(NotPermitted, 10), leaves(NotPermitted, 100)),
         answers(404, done(10), unmounts(FlrFailed, 40)),
         answers(409, done(10), leaves(ZvmError, 135)),
         answers(429, done(10), leaves(ZvmError, 135)),

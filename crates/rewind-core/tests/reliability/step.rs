@@ -96,7 +96,12 @@ pub const FOLLOW_TASK: Step = Step {
     pause: Duration::from_millis(250),
     ..step("follow the task", TASK, 0, Some((INSERT, 1)))
 };
-pub const POLL_JOURNAL: Step = step("look for the tag in the journal", JOURNAL, 1, Some((TASK, 1)));
+pub const POLL_JOURNAL: Step = step(
+    "look for the tag in the journal",
+    JOURNAL,
+    1,
+    Some((TASK, 1)),
+);
 /// No request: the tag was just seen in the journal.
 pub const RECEIPT: Step = step(
     "write the receipt",
@@ -109,7 +114,12 @@ pub const RECEIPT: Step = step(
 );
 
 pub const LOOK_UP: Step = step("look up the checkpoint", JOURNAL, 0, Some((VPG, 1)));
-pub const CAN_MOUNT: Step = step("ask whether it can be mounted", POINTS, 0, Some((JOURNAL, 1)));
+pub const CAN_MOUNT: Step = step(
+    "ask whether it can be mounted",
+    POINTS,
+    0,
+    Some((JOURNAL, 1)),
+);
 pub const ASK_SESSIONS: Step = step("look for other sessions", SESSIONS, 0, Some((CLOCK, 1)));
 pub const ASK_MOUNT: Step = step("ask for the mount", MOUNT, 0, Some((SESSIONS, 1)));
 pub const POLL_MOUNT: Step = step("wait until it is mounted", SESSION, 0, Some((MOUNT, 1)));

@@ -1,5 +1,10 @@
 //! A simulated ZVM with one protected VM, what stands before it, and the processes that talk to it.
-use crate::{clock::{Clock, Push}, proxy::Proxy, row::Operation, step::{Request, Step}};
+use crate::{
+    clock::{Clock, Push},
+    proxy::Proxy,
+    row::Operation,
+    step::{Request, Step},
+};
 use jiff::Timestamp;
 use rewind_core::{
     Call, Destination, GuardRequest, RecoverRequest, Rewind,
@@ -79,10 +84,12 @@ impl World {
 
     /// How many requests were sent that the ZVM has, or may have, carried out.
     pub fn sent(&self, request: Request) -> usize {
-        let may_have = |status: Option<u16>| !status.is_some_and(|status| status / 100 == 4);
-        let arrived = self.sim.requests().into_iter().filter(|seen| {
-            request.is(&seen.method, &seen.path) && may_have(seen.status)
-        });
+        let may_have = |status: Option<u16>| status.is_none_or(|status| status / 100 != 4);
+        let arrived = self
+            .sim
+            .requests()
+            .into_iter()
+            .filter(|seen| request.is(&seen.method, &seen.path) && may_have(seen.status));
         let lost = self.proxy.as_ref().map_or(0, |proxy| proxy.lost(request));
         arrived.count() + lost
     }

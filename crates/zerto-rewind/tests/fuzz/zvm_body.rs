@@ -1,5 +1,5 @@
 //! Every body that a ZVM answers with, through every decoder.
-use std::time::Instant;
+use tokio::time::Instant;
 
 use url::Url;
 use zvm_client::{FlrSessionId, bodies};

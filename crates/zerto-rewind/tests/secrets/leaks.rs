@@ -23,9 +23,15 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["doctor", "--json"], ""),
     (&["init"], ""),
     (&["catalog", "list"], ""),
-    (&["catalog", "test", "vmware/vm_off", "{\"name\":\"x\"}"], ""),
+    (
+        &["catalog", "test", "vmware/vm_off", "{\"name\":\"x\"}"],
+        "",
+    ),
     (&["catalog", "accept"], ""),
-    (&["run", "--vm", "jp-ubuntu", "--action", "x", "--", "env"], ""),
+    (
+        &["run", "--vm", "jp-ubuntu", "--action", "x", "--", "env"],
+        "",
+    ),
     (&["proxy", "--name", "x", "--", "cat"], ""),
     (&["hook", "--format", "claude"], EVENT),
     (&["install", "claude", "--dry-run"], ""),
@@ -35,7 +41,9 @@ const COMMANDS: &[(&[&str], &str)] = &[
 ];
 
 fn logged(command: &mut Command) -> &mut Command {
-    command.env("RUST_LOG", "trace").env("RUST_BACKTRACE", "full")
+    command
+        .env("RUST_LOG", "trace")
+        .env("RUST_BACKTRACE", "full")
 }
 
 async fn fed(command: &mut Command, input: &str) -> Run {
@@ -71,14 +79,24 @@ async fn run_all(world: &World, secrets: &[&str], of: &str) {
     let secrets = [secrets, &[TOKEN]].concat();
     for (arguments, input) in COMMANDS {
         let run = fed(logged(&mut world.command(arguments)), input).await;
-        assert_clean(&format!("{}{}", run.stdout, run.stderr), &secrets, &format!("{arguments:?} ({of})"));
+        assert_clean(
+            &format!("{}{}", run.stdout, run.stderr),
+            &secrets,
+            &format!("{arguments:?} ({of})"),
+        );
     }
     let mut server = Server::of(logged(&mut world.command(&["mcp"])));
     server.initialize("2025-11-25").await;
     for (tool, arguments) in [
         ("zerto_find_protection", json!({ "vm": "jp-ubuntu" })),
-        ("zerto_create_tagged_checkpoint", json!({ "vm": "jp-ubuntu", "action": "x" })),
-        ("zerto_recover_file", json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1", "confirmed": true })),
+        (
+            "zerto_create_tagged_checkpoint",
+            json!({ "vm": "jp-ubuntu", "action": "x" }),
+        ),
+        (
+            "zerto_recover_file",
+            json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1", "confirmed": true }),
+        ),
     ] {
         let answer = server.call(tool, arguments).await;
         assert_clean(&answer.to_string(), &secrets, &format!("{tool} ({of})"));
@@ -88,7 +106,11 @@ async fn run_all(world: &World, secrets: &[&str], of: &str) {
     assert_clean(&log, &secrets, &format!("the server's log ({of})"));
     let mut files = Vec::new();
     written(world.folder.path(), &mut files);
-    assert_clean(&String::from_utf8_lossy(&files), &secrets, &format!("the files ({of})"));
+    assert_clean(
+        &String::from_utf8_lossy(&files),
+        &secrets,
+        &format!("the files ({of})"),
+    );
 }
 
 async fn world() -> (World, String) {
@@ -100,7 +122,9 @@ async fn world() -> (World, String) {
 
 fn configured(world: &World, keys: Value) {
     let mut all = json!({ "catalog": "catalog.toml" });
-    all.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    all.as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
     world.configure(all);
 }
 
@@ -110,7 +134,12 @@ async fn no_command_lets_a_secret_out_when_all_goes_well() {
     configured(&world, json!({}));
     run_all(&world, &[&password], "all is well").await;
     let logged = world.sim.requests();
-    assert!(logged.iter().any(|request| request.is("POST", "/checkpoints")), "nothing was tried");
+    assert!(
+        logged
+            .iter()
+            .any(|request| request.is("POST", "/checkpoints")),
+        "nothing was tried"
+    );
 }
 
 #[tokio::test]
@@ -128,9 +157,19 @@ async fn no_command_lets_a_secret_out_when_the_login_is_refused() {
     let file = world.path("zvm.password");
     fs::write(&file, "hunter2-hunter2\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    configured(&world, json!({ "password": null, "password_file": "zvm.password" }));
+    configured(
+        &world,
+        json!({ "password": null, "password_file": "zvm.password" }),
+    );
     run_all(&world, &["hunter2"], "a refused login").await;
-    assert!(world.sim.requests().iter().any(|request| request.is("POST", "/token")), "nothing was tried");
+    assert!(
+        world
+            .sim
+            .requests()
+            .iter()
+            .any(|request| request.is("POST", "/token")),
+        "nothing was tried"
+    );
 }
 
 #[tokio::test]

@@ -370,12 +370,14 @@ async fn files_that_others_may_use_are_told() {
         "{checks:#}"
     );
     mode(&world.config(), 0o666);
+    let (code, checks) = diagnose(&world).await;
+    assert_eq!(code, 2);
+    failed(&checks, id::CONFIG_FILE, "configuration", "chmod go-w", &[]);
+    mode(&world.config(), 0o600);
     mode(&world.path("catalog.toml"), 0o620);
     let (code, checks) = diagnose(&world).await;
     assert_eq!(code, 0);
-    warned(&checks, id::CONFIG_FILE, "chmod 600");
     warned(&checks, id::CATALOG, "chmod 600");
-    mode(&world.config(), 0o600);
     mode(&world.path("catalog.toml"), 0o600);
     mode(world.folder.path(), 0o777);
     let (_, checks) = diagnose(&world).await;

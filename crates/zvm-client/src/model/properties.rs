@@ -89,7 +89,7 @@ fn value() -> impl Strategy<Value = Value> {
 fn decode_all(body: &[u8]) {
     let asked = FlrSessionId("asked".into());
     let base = url::Url::parse("https://zvm.example.com/").unwrap();
-    let _ = bodies::token(body, std::time::Instant::now());
+    let _ = bodies::token(body, tokio::time::Instant::now());
     let _ = bodies::time(body);
     let _ = bodies::site(body);
     let _ = bodies::virtualization_sites(body);

@@ -184,7 +184,8 @@ async fn a_url_is_used_once_whatever_it_answers() {
         }
         assert_eq!(
             (server.calls().len(), server.logins().len()),
-            (2, 1),
+            // With another token once, as this one was not accepted for the URL.
+            if status == 401 { (3, 2) } else { (2, 1) },
             "{status}"
         );
     }
@@ -262,7 +263,7 @@ async fn neither_deadline_nor_total_time_end_a_download_that_moves() {
     let deadline = Instant::now() + Duration::from_secs(2);
     let mut download = zvm.by(deadline).download(&session(), &["a"]).await.unwrap();
     assert_eq!(download.chunk().await.unwrap().unwrap(), "ab");
-    tokio::time::sleep_until(deadline.into()).await;
+    tokio::time::sleep_until(deadline).await;
     go.notify_one();
     assert_eq!(download.chunk().await.unwrap().unwrap(), "cd");
     assert!(download.chunk().await.unwrap().is_none());

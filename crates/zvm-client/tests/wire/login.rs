@@ -301,13 +301,12 @@ async fn a_gate_that_opens_shortly_is_waited_for() {
     let error = call(&zvm.by(begin + Duration::from_secs(1)))
         .await
         .unwrap_err();
-    // A busy machine may wake up too late to ask the gate once more.
     assert!(
-        matches!(error, Error::LoginBlocked(_) | Error::Deadline { .. }),
+        matches!(error, Error::LoginBlocked(_)),
         "{error} after {:?}",
         begin.elapsed()
     );
-    assert!(!gate.said().is_empty());
+    assert!(gate.said().len() > 1);
     assert_eq!(server.logins().len(), 1);
 }
 
@@ -524,8 +523,14 @@ async fn secrets_are_in_no_text() {
 #[tokio::test]
 async fn an_answer_that_repeats_the_secret_is_told_without_it() {
     for (status, body) in [
-        (401, r#"{"error":"invalid_grant","error_description":"no: {}"}"#),
-        (400, r#"{"error":"invalid_scope","error_description":"{} {}"}"#),
+        (
+            401,
+            r#"{"error":"invalid_grant","error_description":"no: {}"}"#,
+        ),
+        (
+            400,
+            r#"{"error":"invalid_scope","error_description":"{} {}"}"#,
+        ),
         (403, r#"{"Message":"sent: {}"}"#),
         (404, "<html><title>{}</title></html>"),
         (302, ""),
@@ -546,7 +551,10 @@ async fn an_answer_that_repeats_the_secret_is_told_without_it() {
                 .await
                 .unwrap_err();
             let told = format!("{error} {error:?}");
-            assert!(!told.contains("p&ss") && !told.contains("p%26ss"), "{status} {body}: {told}");
+            assert!(
+                !told.contains("p&ss") && !told.contains("p%26ss"),
+                "{status} {body}: {told}"
+            );
         }
     }
 }

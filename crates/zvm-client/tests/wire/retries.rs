@@ -185,11 +185,7 @@ async fn a_change_that_the_zvm_refused_was_refused() {
 
 #[tokio::test]
 async fn a_question_by_post_is_sent_again_and_leaves_nothing_in_doubt() {
-    let replies = [
-        vec![Step::Drop],
-        answer(503, &[], ""),
-        answer(429, &[], ""),
-    ];
+    let replies = [vec![Step::Drop], answer(503, &[], ""), answer(429, &[], "")];
     futures::future::join_all(replies.into_iter().map(async |reply| {
         let session = FlrSessionId("s".into());
         let once = vec![reply.clone(), ok(r#"{"PathItems":[]}"#)];
@@ -220,13 +216,13 @@ async fn what_was_turned_away_is_sent_again_whatever_it_is() {
 
     let server = Server::start(playing(vec![answer(429, &[], r#"{"Message":"too many"}"#)])).await;
     let zvm = server.zvm();
-    let (get, post) = futures::future::join(
-        zvm.local_site(),
-        zvm.mount("vm", "vpg", CheckpointId(1)),
-    )
-    .await;
+    let (get, post) =
+        futures::future::join(zvm.local_site(), zvm.mount("vm", "vpg", CheckpointId(1))).await;
     for error in [get.unwrap_err(), post.unwrap_err()] {
-        assert!(matches!(error, Error::Refused { status: 429, .. }), "{error}");
+        assert!(
+            matches!(error, Error::Refused { status: 429, .. }),
+            "{error}"
+        );
     }
     assert_eq!(server.calls().len(), 8);
 }

@@ -24,7 +24,8 @@ impl Login<'_> {
         )?;
         let pending: Vec<_> = pending.collect::<rusqlite::Result<_>>()?;
         for (attempt, owner) in pending {
-            if !marker::lives(dir, &owner) {
+            // What is no marker of ours says nothing: such an attempt is waited for.
+            if !marker::lives(dir, &owner).unwrap_or(true) {
                 // Dated as the attempt was: when the realm saw it counts, and not when that was found out.
                 self.database.execute(
                     "INSERT OR IGNORE INTO login (at, zvm, account, secret, event, refers)

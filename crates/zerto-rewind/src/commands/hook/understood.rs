@@ -69,6 +69,21 @@ fn decision(word: &str) -> Understood {
     }
 }
 
+/// The answer to a request for permission, which has a form of its own, and what else stands in it.
+fn permission(specific: &Map<String, Value>) -> Option<(Understood, impl Iterator<Item = &str>)> {
+    if word(specific, "hookEventName") != "PermissionRequest" {
+        return None;
+    }
+    let given = specific.get("decision").and_then(Value::as_object);
+    let understood = given.map_or(Understood::Neutral, |it| decision(word(it, "behavior")));
+    let inner = given.into_iter().flat_map(|it| it.keys());
+    let outer = specific
+        .keys()
+        .filter(|key| !["hookEventName", "decision"].contains(&key.as_str()));
+    let rest = inner.filter(|key| !["behavior", "message"].contains(&key.as_str()));
+    Some((understood, rest.chain(outer).map(String::as_str)))
+}
+
 fn claude(output: &Output) -> Understood {
     if output.code == 2 {
         return Understood::Denied;
@@ -82,7 +97,10 @@ fn claude(output: &Output) -> Understood {
     match object(&output.stdout) {
         None => Understood::Failed,
         Some(object) => match object.get("hookSpecificOutput").and_then(Value::as_object) {
-            Some(specific) => decision(word(specific, "permissionDecision")),
+            Some(specific) => match permission(specific) {
+                Some((understood, _)) => understood,
+                None => decision(word(specific, "permissionDecision")),
+            },
             None => decision(word(&object, "decision")),
         },
     }
@@ -109,6 +127,12 @@ fn codex(output: &Output) -> Understood {
         return Understood::Failed;
     };
     let specific = object.get("hookSpecificOutput").and_then(Value::as_object);
+    if let Some((understood, mut rest)) = specific.and_then(permission) {
+        return match understood {
+            _ if object.len() > 1 || rest.next().is_some() => Understood::Failed,
+            understood => understood,
+        };
+    }
     match specific {
         Some(specific)
             if object.len() == 1 && specific.keys().all(|key| KEYS.contains(&key.as_str())) =>
