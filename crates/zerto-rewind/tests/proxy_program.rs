@@ -10,11 +10,11 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{fs, process::Stdio, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use support::{PATIENCE, Run, World, signal, stdio::Server, terminal::Terminal};
+use support::{PATIENCE, Run, World, signal, stdio::Server, terminal::Terminal, wire_server};
 use tokio::{io::AsyncWriteExt as _, task::JoinSet, time::timeout};
 use zvm_sim::{Fault, Scenario};
 
@@ -37,23 +37,6 @@ vm     = { arg = "/vm" }
 action = "denied"
 mode   = "deny"
 "#;
-
-/// A program of another crate's examples, which `cargo test --workspace` builds with the tests.
-fn wire_server() -> PathBuf {
-    let deps = std::env::current_exe().unwrap();
-    let program = deps
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples/wire-server");
-    assert!(
-        program.exists(),
-        "{} is missing: cargo build -p rewind-mcp --examples",
-        program.display()
-    );
-    program
-}
 
 struct Stage {
     world: World,

@@ -8,35 +8,10 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::{Result, town::Town};
+use super::{Result, open_rows::OPEN, town::Town};
 
 /// Until what was left behind is unmounted: some commands see to it, whoever they are.
 const SETTLES_WITHIN: Duration = Duration::from_secs(60);
-
-/// Rows that nobody will ever close.
-const OPEN: [(&str, &str); 5] = [
-    (
-        "guards",
-        "SELECT count(*) FROM guard_intent i WHERE NOT EXISTS (SELECT 1 FROM guard g WHERE g.tag = i.tag)",
-    ),
-    (
-        "calls",
-        "SELECT count(*) FROM listed_call l WHERE NOT EXISTS (SELECT 1 FROM call_outcome o WHERE o.call = l.id)
-             AND NOT EXISTS (SELECT 1 FROM call_handed_over h WHERE h.call = l.id)",
-    ),
-    (
-        "claims",
-        "SELECT count(*) FROM claim c WHERE NOT EXISTS (SELECT 1 FROM claim_ended e WHERE e.claim = c.id)",
-    ),
-    (
-        "places",
-        "SELECT count(*) FROM recovery_place p WHERE NOT EXISTS (SELECT 1 FROM recovery_place_clean c WHERE c.place = p.id)",
-    ),
-    (
-        "sessions",
-        "SELECT count(*) FROM flr_session_opened o WHERE NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = o.session)",
-    ),
-];
 
 /// Other commands come, until the only session is the one that is none of ours.
 pub async fn settle(town: &Town) -> Result<()> {

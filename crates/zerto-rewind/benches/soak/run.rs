@@ -4,6 +4,8 @@
 mod client;
 #[path = "load.rs"]
 mod load;
+#[path = "../../tests/support/open_rows.rs"]
+mod open_rows;
 #[path = "remains.rs"]
 mod remains;
 #[allow(dead_code)]

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     stage::{FILE, Stage, VM},
-    support::{PATIENCE, Run, stdio::Server, terminal::Terminal},
+    support::{PATIENCE, Run, stdio::Server, terminal::Terminal, wire_server},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,23 +177,6 @@ async fn mcp(stage: &Stage, tool: &str, arguments: Value) -> Running {
     let call = json!({ "name": tool, "arguments": arguments });
     let id = server.ask("tools/call", call).await;
     Running::Server(Box::new(server), id)
-}
-
-/// A program of another crate's examples, which `cargo test --workspace` builds with the tests.
-pub fn wire_server() -> PathBuf {
-    let deps = std::env::current_exe().unwrap();
-    let program = deps
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples/wire-server");
-    assert!(
-        program.exists(),
-        "{} is missing: cargo build -p rewind-mcp --examples",
-        program.display()
-    );
-    program
 }
 
 impl Running {

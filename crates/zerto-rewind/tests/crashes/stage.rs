@@ -13,7 +13,7 @@ use zvm_sim::{
     scenario::{Vm, Vpg},
 };
 
-use crate::support::{PATIENCE, Run, World};
+use crate::support::{PATIENCE, Run, World, open_rows::OPEN};
 
 pub const VM: &str = "jp-ubuntu";
 /// The VPGs that protect it.
@@ -195,31 +195,6 @@ impl Stage {
         self.count("SELECT count(*) FROM guard WHERE failure LIKE 'interrupted: %'")
     }
 }
-
-/// What the state may not hold once a dead process was cleaned up after.
-const OPEN: [(&str, &str); 5] = [
-    (
-        "sessions",
-        "SELECT count(*) FROM flr_session_opened o WHERE NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = o.session)",
-    ),
-    (
-        "guards",
-        "SELECT count(*) FROM guard_intent i WHERE NOT EXISTS (SELECT 1 FROM guard g WHERE g.tag = i.tag)",
-    ),
-    (
-        "calls",
-        "SELECT count(*) FROM listed_call l WHERE NOT EXISTS (SELECT 1 FROM call_outcome o WHERE o.call = l.id)
-             AND NOT EXISTS (SELECT 1 FROM call_handed_over h WHERE h.call = l.id)",
-    ),
-    (
-        "claims",
-        "SELECT count(*) FROM claim c WHERE NOT EXISTS (SELECT 1 FROM claim_ended e WHERE e.claim = c.id)",
-    ),
-    (
-        "places",
-        "SELECT count(*) FROM recovery_place p WHERE NOT EXISTS (SELECT 1 FROM recovery_place_clean c WHERE c.place = p.id)",
-    ),
-];
 
 fn all_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -1,6 +1,7 @@
 //! A simulated ZVM, a configuration file for it, and the built programs.
 #![allow(dead_code)]
 
+pub mod open_rows;
 pub mod stdio;
 #[cfg(unix)]
 pub mod terminal;
@@ -168,4 +169,21 @@ pub fn interrupt(child: &tokio::process::Child) {
 pub fn signal(child: &tokio::process::Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// A program of another crate's examples, which `cargo test --workspace` builds with the tests.
+pub fn wire_server() -> PathBuf {
+    let deps = std::env::current_exe().unwrap();
+    let program = deps
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples/wire-server");
+    assert!(
+        program.exists(),
+        "{} is missing: cargo build -p rewind-mcp --examples",
+        program.display()
+    );
+    program
 }
