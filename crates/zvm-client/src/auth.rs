@@ -217,14 +217,19 @@ impl Auth {
 
     async fn refreshed(&self, refresh: &str, retrying: Retrying) -> Result<Token, Denial> {
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh)];
-        let form = match &self.credentials {
+        let (form, secret) = match &self.credentials {
             // A user's password has no part in it.
-            Credentials::Password { .. } => form(&[("client_id", PUBLIC_CLIENT)], &fields),
-            Credentials::Client { .. } => self.client_form(&self.secret().await?, &fields),
+            Credentials::Password { .. } => (form(&[("client_id", PUBLIC_CLIENT)], &fields), None),
+            Credentials::Client { .. } => {
+                let secret = self.secret().await?;
+                (self.client_form(&secret, &fields), Some(secret))
+            }
         };
+        let secret = secret.as_ref().map(ExposeSecret::expose_secret);
+        let sent: Vec<&str> = secret.into_iter().chain([refresh]).collect();
         retrying
             .run(
-                || self.request(form.clone()),
+                || self.request(form.clone(), &sent),
                 |denial| match denial {
                     Denial::Failed(failure) => {
                         Some(failure).filter(|it| it.is_passing(Effect::None))
@@ -286,8 +291,7 @@ impl Auth {
             ),
         };
         let mut permitted = self.permitted(secret, until).await?;
-        let outcome = self.request(form).await;
-        let outcome = outcome.map_err(|denial| denial.without(secret));
+        let outcome = self.request(form, &[secret.expose_secret()]).await;
         match &outcome {
             Ok(_) => permitted.settle(LoginGate::accepted),
             Err(Denial::Refused(_)) => permitted.settle(LoginGate::refused),
@@ -328,8 +332,13 @@ impl Auth {
         }
     }
 
-    /// One request to the token endpoint.
-    async fn request(&self, form: String) -> Result<Token, Denial> {
+    /// One request to the token endpoint. `sent` are the secrets in it: what is told of the answer has none of them.
+    async fn request(&self, form: String, sent: &[&str]) -> Result<Token, Denial> {
+        let outcome = self.answer(form).await;
+        outcome.map_err(|denial| denial.without(sent))
+    }
+
+    async fn answer(&self, form: String) -> Result<Token, Denial> {
         let client = self.transport.client().await.map_err(Denial::Other)?;
         let request = client
             .post(self.url.clone())

@@ -1,19 +1,22 @@
 //! An answer may repeat what was sent. What is told of it has no secret in it.
 
-use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
 
 use super::{Denial, Refusal};
-use crate::{Error, decode, transport::Failure};
+use crate::{Error, decode};
 
 const INSTEAD: &str = "(secret)";
 
 impl Denial {
-    /// Without this secret, as it is, as one line, and as a form encodes it.
-    pub(super) fn without(self, secret: &SecretString) -> Self {
-        let secret = secret.expose_secret();
-        let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        let forms = [secret, &decode::line(secret), &encoded];
+    /// Without these secrets, as they are, as one line, and as a form encodes them.
+    pub(super) fn without(self, secrets: &[&str]) -> Self {
+        let forms: Vec<String> = secrets
+            .iter()
+            .flat_map(|secret| {
+                let encoded = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+                [(*secret).to_owned(), decode::line(secret), encoded]
+            })
+            .collect();
         let clean = |text: String| {
             forms
                 .iter()
@@ -25,19 +28,7 @@ impl Denial {
                 error: clean(error),
                 description: clean(description),
             }),
-            Self::Failed(Failure::Gateway {
-                status,
-                message,
-                retry_after,
-            }) => Self::Failed(Failure::Gateway {
-                status,
-                message: clean(message),
-                retry_after,
-            }),
-            Self::Failed(Failure::Redirect { status, to }) => {
-                let to = clean(to);
-                Self::Failed(Failure::Redirect { status, to })
-            }
+            Self::Failed(failure) => Self::Failed(failure.with_said(clean)),
             Self::Other(Error::Refused {
                 what,
                 status,

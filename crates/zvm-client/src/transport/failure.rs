@@ -85,6 +85,38 @@ impl Failure {
         })
     }
 
+    /// With `change` made to what a server said.
+    pub(crate) fn with_said(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Busy {
+                message,
+                retry_after,
+            } => Self::Busy {
+                message: change(message),
+                retry_after,
+            },
+            Self::Gateway {
+                status,
+                message,
+                retry_after,
+            } => Self::Gateway {
+                status,
+                message: change(message),
+                retry_after,
+            },
+            Self::Redirect { status, to } => Self::Redirect {
+                status,
+                to: change(to),
+            },
+            silent @ (Self::Unsent(_)
+            | Self::Certificate(_)
+            | Self::Untrusted(_)
+            | Self::Lost(_)
+            | Self::Cut(_)
+            | Self::TooLarge { .. }) => silent,
+        }
+    }
+
     /// The request was surely not looked at, whatever it is.
     pub(crate) fn is_untouched(&self) -> bool {
         matches!(self, Self::Unsent(_) | Self::Busy { .. })

@@ -533,6 +533,7 @@ async fn an_answer_that_repeats_the_secret_is_told_without_it() {
         ),
         (403, r#"{"Message":"sent: {}"}"#),
         (404, "<html><title>{}</title></html>"),
+        (429, r#"{"Message":"{}"}"#),
         (302, ""),
         (503, "{}"),
         (200, r#""{}""#),
@@ -556,5 +557,37 @@ async fn an_answer_that_repeats_the_secret_is_told_without_it() {
                 "{status} {body}: {told}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_that_is_answered_with_what_was_sent_is_told_without_it() {
+    let first = r#"{"access_token":"a","expires_in":0,"refresh_token":"r-e-f-r-e-s-h","refresh_expires_in":1800}"#;
+    for (status, body) in [(503, "{}"), (429, r#"{"Message":"{}"}"#), (500, "{}")] {
+        let server = Server::plain(move |request| match request {
+            request if request.body.contains("refresh_token") => {
+                answer(status, &[], body.replace("{}", &request.body))
+            }
+            request if request.is_token() => ok(first),
+            _ => ok("[]"),
+        })
+        .await;
+        let config = ZvmConfig {
+            credentials: Credentials::Client {
+                client_id: "robot".into(),
+                client_secret: "cl-i-e-nt".into(),
+            },
+            ..server.config()
+        };
+        let zvm = Zvm::new(config, Arc::new(RecordingGate::default())).unwrap();
+        call(&zvm).await.unwrap();
+        let error = call(&zvm.by(Instant::now() + Duration::from_secs(2)))
+            .await
+            .unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(
+            !told.contains("r-e-f-r-e-s-h") && !told.contains("cl-i-e-nt"),
+            "{status}: {told}"
+        );
     }
 }
