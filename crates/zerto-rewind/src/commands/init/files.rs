@@ -85,11 +85,16 @@ fn put(file: &Path, content: &[u8], replace: bool) -> Result<Option<PathBuf>, Er
 
 /// A copy beside the file, private as it may hold a secret. None where there is no file.
 fn keep(file: &Path) -> io::Result<Option<PathBuf>> {
-    let mut old = match fs::File::open(file) {
-        Ok(old) => old,
+    match fs::metadata(file) {
+        // Of anything else no copy can be kept: a device has no end, and a pipe is waited for.
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(io::Error::other("what is there is not a regular file"));
+        }
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-    };
+    }
+    let mut old = fs::File::open(file)?;
     let name = file.file_name().unwrap_or_default();
     for number in 1.. {
         let mut copy = name.to_owned();
@@ -135,6 +140,23 @@ fn unusable(path: &Path, error: &io::Error) -> Error {
 mod tests {
     use super::*;
     use rewind_core::catalog::Catalog;
+
+    #[cfg(unix)]
+    #[test]
+    fn only_a_plain_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let device = folder.path().join("device");
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        for there in [socket, device] {
+            let error = put(&there, b"new", true).unwrap_err();
+            assert_eq!(error.code, ErrorCode::DestinationUnusable);
+            assert!(error.message.contains("not a regular file"), "{error}");
+        }
+        // Neither a copy nor a temporary file.
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn the_empty_catalog_is_one_and_so_are_its_examples() {
