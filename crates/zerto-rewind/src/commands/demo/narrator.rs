@@ -121,8 +121,8 @@ pub fn goodbye() {
         "\nNext:\n{}\n\n{}",
         next.map(|line| format!("  {line}")).join("\n"),
         wrap(
-            "With a ZVM of your own: install -m 600 config.example.json config.json, fill it in, and see whether \
-             `find` knows a VM of yours. The README has the rest under \"Set up\".",
+            "With a ZVM of your own: `init` asks for what is needed and tries it (by hand: install -m 600 config.example.json \
+             config.json, and fill it in), and `doctor` says what is missing. The README has the rest under \"Set up\".",
             ""
         )
     ));
