@@ -21,7 +21,9 @@ use secrecy::zeroize::Zeroizing;
 use url::Url;
 use zvm_client::Fingerprint;
 
-pub use check::default_state_dir;
+use crate::private as host;
+
+pub use check::{default_file, default_state_dir};
 pub use error::ConfigError;
 pub use error::word;
 use revision::Revision;
@@ -202,13 +204,19 @@ pub struct Guest {
 }
 
 impl Config {
-    /// Which file to load: `explicit`, else the one that [`CONFIG_ENV`] names.
+    /// Which file to load: `explicit`, else the one that [`CONFIG_ENV`] names, else [`default_file`] where something is there.
     ///
     /// # Errors
     ///
-    /// Neither is given.
+    /// Neither is given, and nothing is there.
     pub fn locate(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
-        choose(explicit, std::env::var_os(CONFIG_ENV))
+        choose(explicit, std::env::var_os(CONFIG_ENV), default_file())
+    }
+
+    /// The file that is named: `explicit`, else by [`CONFIG_ENV`].
+    #[must_use]
+    pub fn named(explicit: Option<&Path>) -> Option<PathBuf> {
+        choose(explicit, std::env::var_os(CONFIG_ENV), None).ok()
     }
 
     /// Reads and checks a configuration file, with the file of a secret or the environment where it is there. A command that gives the
@@ -241,7 +249,11 @@ impl Config {
     ///
     /// As [`load`](Self::load), but for those of the secrets.
     pub fn state_dir_of(path: &Path) -> Result<PathBuf, ConfigError> {
-        Ok(Self::read(path)?.config.state_dir)
+        let Read { config, open, .. } = Self::read(path)?;
+        match open {
+            Err(foreign @ ConfigError::Foreign { .. }) => Err(foreign),
+            _ => Ok(config.state_dir),
+        }
     }
 
     /// A configuration with whether others may use its file, for a look that goes on all the same. A secret in another file is not
@@ -258,11 +270,22 @@ impl Config {
     fn read(path: &Path) -> Result<Read, ConfigError> {
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (text, metadata) = read(&file)?;
-        let config = Self::parse_in(&text, &file, |name| std::env::var_os(name))?;
-        let open = match config.holds_secret {
+        let owned = || owned(&file, &metadata);
+        let config = match Self::parse_in(&text, &file, |name| std::env::var_os(name)) {
+            Ok(config) => config,
+            // Who can read the secret does so now: that can't wait until the mistake is corrected.
+            Err(mistake) => {
+                owned()?;
+                return Err(match private(&file, &metadata) {
+                    Err(open) if raw::seems_to_hold_a_secret(&text) => open.besides(mistake),
+                    _ => mistake,
+                });
+            }
+        };
+        let open = owned().and_then(|()| match config.holds_secret {
             true => private(&file, &metadata),
             false => Ok(()),
-        };
+        });
         let open = open.and_then(|()| unchanged_by_others(&file, &metadata));
         Ok(Read { text, config, open })
     }
@@ -362,6 +385,18 @@ fn read(file: &Path) -> Result<(Zeroizing<String>, fs::Metadata), ConfigError> {
     Ok((text, metadata))
 }
 
+/// Refuses a file of another user, who may change it, whatever its mode is.
+fn owned(file: &Path, metadata: &fs::Metadata) -> Result<(), ConfigError> {
+    match host::foreign_owner(metadata) {
+        None => Ok(()),
+        Some((owner, user)) => Err(ConfigError::Foreign {
+            file: file.to_owned(),
+            owner,
+            user,
+        }),
+    }
+}
+
 /// Refuses a file with a secret in it that other users of this host may use.
 #[cfg(unix)]
 fn private(file: &Path, metadata: &fs::Metadata) -> Result<(), ConfigError> {
@@ -373,6 +408,7 @@ fn private(file: &Path, metadata: &fs::Metadata) -> Result<(), ConfigError> {
     Err(ConfigError::OpenToOthers {
         file: file.to_owned(),
         mode,
+        mistake: None,
     })
 }
 
@@ -401,11 +437,24 @@ fn unchanged_by_others(_: &Path, _: &fs::Metadata) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn choose(explicit: Option<&Path>, env: Option<OsString>) -> Result<PathBuf, ConfigError> {
+fn choose(
+    explicit: Option<&Path>,
+    env: Option<OsString>,
+    default: Option<PathBuf>,
+) -> Result<PathBuf, ConfigError> {
     explicit
         .map(Path::to_owned)
         .or_else(|| env.filter(|value| !value.is_empty()).map(PathBuf::from))
-        .ok_or(ConfigError::NotNamed)
+        .or_else(|| default.clone().filter(|file| is_something(file)))
+        .ok_or(ConfigError::NotNamed { default })
+}
+
+/// Whatever it is, and whether or not it can be used: passing over it would be another configuration than the one that is meant.
+fn is_something(file: &Path) -> bool {
+    match fs::symlink_metadata(file) {
+        Ok(_) => true,
+        Err(error) => !host::is_missing(&error),
+    }
 }
 
 #[cfg(test)]
@@ -415,14 +464,39 @@ mod tests {
     #[test]
     fn the_option_wins_over_the_environment() {
         let env = Some(OsString::from("/env.json"));
+        let folder = tempfile::tempdir().unwrap();
+        let default = Some(folder.path().join("config.json"));
+        fs::write(default.as_ref().unwrap(), "").unwrap();
         assert_eq!(
-            choose(Some(Path::new("/a.json")), env.clone()).unwrap(),
+            choose(Some(Path::new("/a.json")), env.clone(), default.clone()).unwrap(),
             Path::new("/a.json")
         );
-        assert_eq!(choose(None, env).unwrap(), Path::new("/env.json"));
+        assert_eq!(
+            choose(None, env, default.clone()).unwrap(),
+            Path::new("/env.json")
+        );
         for nothing in [None, Some(OsString::new())] {
-            let error = choose(None, nothing).unwrap_err();
-            assert!(error.next().contains(CONFIG_ENV), "{error}");
+            assert_eq!(
+                choose(None, nothing.clone(), default.clone()).ok(),
+                default.clone()
+            );
+            for default in [None, Some(folder.path().join("none/config.json"))] {
+                let error = choose(None, nothing.clone(), default).unwrap_err();
+                let next = error.next();
+                assert!(
+                    next.contains(CONFIG_ENV) && next.contains("zerto-rewind init"),
+                    "{next}"
+                );
+            }
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_default_that_can_not_be_used_is_not_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let default = folder.path().join("config.json");
+        std::os::unix::fs::symlink("/nowhere", &default).unwrap();
+        assert_eq!(choose(None, None, Some(default.clone())).unwrap(), default);
     }
 }

@@ -114,7 +114,7 @@ pub async fn run(file: Result<PathBuf, Error>, call: &Call) -> Result<Report, Er
     let looking = |what: &str| format!("looking at {what}");
     let mut report = Report::new();
     let inspected = match file {
-        Err(error) => Err(Check::of_error(id::CONFIGURATION, error)),
+        Err(error) => Err(vec![Check::of_error(id::CONFIGURATION, error)]),
         Ok(file) => {
             report.configuration = Some(file.clone());
             let inspect = async { Ok(files::inspect(file).await) };
@@ -128,9 +128,8 @@ pub async fn run(file: Result<PathBuf, Error>, call: &Call) -> Result<Report, Er
             checks.into_iter().for_each(|check| report.add(check));
             (config, readable)
         }
-        Err(check) => {
-            report.add(check);
-            without_configuration(&mut report).await;
+        Err(checks) => {
+            without_configuration(checks, &mut report).await;
             return Ok(report);
         }
     };
@@ -193,14 +192,20 @@ pub async fn run(file: Result<PathBuf, Error>, call: &Call) -> Result<Report, Er
     Ok(report)
 }
 
-/// What can be said all the same.
-async fn without_configuration(report: &mut Report) {
+/// These checks, and what can be said all the same.
+async fn without_configuration(mut checks: Vec<Check>, report: &mut Report) {
     for id in id::ALL {
-        match (id, default_state_dir()) {
-            (id::CONFIGURATION, _) => {}
-            (id::STOP, Some(folder)) => report.add(folders::stop(folder).await),
-            _ => report.add(Check::skipped_after(id, id::CONFIGURATION)),
-        }
+        let made = checks.iter().position(|check| check.id == id);
+        let check = match (made, default_state_dir()) {
+            (Some(made), _) => checks.swap_remove(made),
+            (None, Some(folder)) if id == id::STOP => {
+                // It may name a folder, and so a stop of its own.
+                let hidden = report.configuration.is_some();
+                folders::stop_of_user(folder, hidden).await
+            }
+            _ => Check::skipped_after(id, id::CONFIGURATION),
+        };
+        report.add(check);
     }
 }
 

@@ -5,6 +5,7 @@ mod code;
 mod from_core;
 mod from_zvm;
 
+use crate::text;
 pub use code::ErrorCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,7 +72,7 @@ impl Error {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
-            message: message.into(),
+            message: text::without_os_numbers(message.into()),
             next: code.next().to_owned(),
             candidates: Vec::new(),
             done: Vec::new(),

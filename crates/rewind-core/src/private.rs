@@ -85,6 +85,23 @@ pub enum ForeignFile {
     },
 }
 
+impl ForeignFile {
+    /// What to do about it; none where it could not be looked at.
+    #[must_use]
+    pub fn next(&self) -> Option<String> {
+        match self {
+            Self::Link { file }
+            | Self::NotAFile { file }
+            | Self::Owner { file, .. }
+            | Self::HardLinks { file, .. } => Some(format!(
+                "Find out who put it there, then move it away: `mv {0} {0}.old`. A new one is made.",
+                crate::config::word(file)
+            )),
+            Self::Io { .. } => None,
+        }
+    }
+}
+
 /// Whether no other user can put another folder in the place of `folder`, or of what is missing on the way to it.
 ///
 /// # Errors
@@ -157,10 +174,93 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> Result<File, Forei
     Ok(opened)
 }
 
+/// The owner of something that belongs neither to this user nor to root, and this user.
+#[cfg(unix)]
+pub(crate) fn foreign_owner(metadata: &Metadata) -> Option<(u32, u32)> {
+    use std::os::unix::fs::MetadataExt;
+
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    (owner != user && owner != 0).then_some((owner, user))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn foreign_owner(_: &Metadata) -> Option<(u32, u32)> {
+    None
+}
+
+/// How somebody else may change a file, or put another one in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The file's mode lets others.
+    File(u32),
+    /// Others may write to its folder.
+    Folder(PathBuf),
+    /// It belongs to this user.
+    Owner(u32),
+}
+
+impl Writer {
+    /// What is wrong with the file, and what to do about it; it should have this mode.
+    #[must_use]
+    pub fn described(&self, file: &Path, mode: &str) -> (String, String) {
+        let shown = file.display();
+        let word = crate::config::word(file);
+        match self {
+            Self::File(found) => (
+                format!("{shown}: others may change it ({found:04o})"),
+                format!("Run `chmod {mode} {word}`."),
+            ),
+            Self::Folder(folder) => (
+                format!(
+                    "{shown}: others may put another file in its place, as they may write to {}",
+                    folder.display()
+                ),
+                format!(
+                    "Move it to a folder of your own, or run `chmod go-w {}`.",
+                    crate::config::word(folder)
+                ),
+            ),
+            Self::Owner(owner) => (
+                format!("{shown} belongs to user {owner}, who may change it"),
+                format!("Make it your own: copy it, or run `sudo chown $USER {word}`."),
+            ),
+        }
+    }
+}
+
+/// Who else may change a file, or what will be one.
+#[cfg(unix)]
+#[must_use]
+pub fn others_may_write(file: &Path) -> Option<Writer> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let real = fs::canonicalize(file).ok();
+    if let Some(metadata) = real.as_ref().and_then(|file| fs::metadata(file).ok()) {
+        if let Some((owner, _)) = foreign_owner(&metadata) {
+            return Some(Writer::Owner(owner));
+        }
+        if metadata.mode() & 0o022 != 0 {
+            return Some(Writer::File(metadata.mode() & 0o7777));
+        }
+    }
+    let folder = real.as_deref().unwrap_or(file).parent()?;
+    let metadata = fs::metadata(folder).ok()?;
+    // In a folder with the sticky bit, only its owner can replace a file.
+    let open = metadata.mode() & 0o022 != 0 && metadata.mode() & 0o1000 == 0;
+    (open || foreign_owner(&metadata).is_some()).then(|| Writer::Folder(folder.to_owned()))
+}
+
+/// A user's own folders are private there by inheritance.
+#[cfg(not(unix))]
+#[must_use]
+pub fn others_may_write(_: &Path) -> Option<Writer> {
+    None
+}
+
 #[cfg(unix)]
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -204,10 +304,9 @@ fn check(file: &Path, metadata: &Metadata) -> Result<(), ForeignFile> {
 /// A link may lead anywhere its owner likes, later, too.
 #[cfg(unix)]
 fn check_link(path: &Path, metadata: &Metadata) -> Result<(), UnsafeWay> {
-    use std::os::unix::fs::MetadataExt;
-
-    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
-    if metadata.is_symlink() && owner != user && owner != 0 {
+    if metadata.is_symlink()
+        && let Some((owner, user)) = foreign_owner(metadata)
+    {
         return Err(UnsafeWay::ForeignLink {
             link: path.to_owned(),
             owner,

@@ -150,8 +150,9 @@ impl Stop {
     /// `state` where the file cannot be written, or where others could take it away: the folder is not this user's alone. No program
     /// uses such a folder, so every listed call is refused there already.
     pub fn engage(&self, reason: Option<&str>, by: &str) -> Result<StopNote, Error> {
-        self.prepare_folder()
-            .map_err(|error| Error::new(ErrorCode::State, error.to_string()))?;
+        self.prepare_folder().map_err(|error| {
+            Error::new(ErrorCode::State, error.to_string()).with_next(error.next())
+        })?;
         let reason = reason.map(reason_line).filter(|text| !text.is_empty());
         let before = self.in_force()?;
         if let Some(note) = &before

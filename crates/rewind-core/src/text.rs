@@ -97,6 +97,26 @@ pub fn shorten(text: &str, max: usize) -> String {
     cut
 }
 
+/// Without the numbers that the standard library puts behind the system's words for an error: `(os error 13)` tells a person nothing.
+#[must_use]
+pub fn without_os_numbers(text: String) -> String {
+    const BEFORE: &str = " (os error ";
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once(BEFORE) {
+        clean.push_str(before);
+        rest = match after.split_once(')') {
+            Some((number, after)) if number.bytes().all(|digit| digit.is_ascii_digit()) => after,
+            _ => {
+                clean.push_str(BEFORE);
+                after
+            }
+        };
+    }
+    clean.push_str(rest);
+    clean
+}
+
 /// Whether a character stays as it is where text is cleaned: it is seen, and changes nothing around it.
 #[must_use]
 pub fn is_visible(c: char) -> bool {
@@ -211,6 +231,21 @@ fn is_ignorable(c: char) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_systems_numbers_are_left_out_and_nothing_else() {
+        for (text, left) in [
+            ("", ""),
+            ("a: Permission denied (os error 13)", "a: Permission denied"),
+            (
+                "a (os error 13), b (os error -1) c (os error 2)",
+                "a, b (os error -1) c",
+            ),
+            ("cut (os error ", "cut (os error "),
+        ] {
+            assert_eq!(without_os_numbers(text.to_owned()), left);
+        }
+    }
 
     #[test]
     fn what_is_compared_is_shown_with_all_that_is_in_it() {

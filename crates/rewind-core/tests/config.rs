@@ -189,6 +189,18 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
             r#"{"zerto_url": "zvm", "username": "u", "password": ""}"#,
             "/etc/rewind/config.json: `password`: is empty: write the `password`",
         ),
+        (
+            r#"{"zerto_url": "zvm", "username": "u", "password": "a\u0000b"}"#,
+            "/etc/rewind/config.json: `password`: has a control character in it: write the `password`",
+        ),
+        (
+            r#"{"zerto_url": "zvm", "client_id": "u", "client_secret": "a\nb"}"#,
+            "/etc/rewind/config.json: `client_secret`: has several lines: write the `client_secret`",
+        ),
+        (
+            r#"{"zerto_url": "zvm", "username": "a\tb", "password": "p"}"#,
+            "/etc/rewind/config.json: `username`: has a control character in it: write the `username` as the realm knows it",
+        ),
     ] {
         assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");
     }
@@ -309,4 +321,88 @@ fn files_are_loaded_from_disk() {
         Config::load(folder.path()).unwrap_err(),
         ConfigError::Unreadable { .. }
     ));
+}
+
+/// Who can read a secret does so while the mistake is looked for.
+#[cfg(unix)]
+#[test]
+fn an_open_secret_is_told_whatever_else_is_wrong() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.json");
+    let load = |text: &str, mode| {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        Config::load(&file).unwrap_err()
+    };
+    for text in [
+        r#"{"zerto_url": "zvm", "username": "u", "password": "hunter2",}"#,
+        r#"{"zerto_url": "http://zvm", "username": "u", "password": "hunter2"}"#,
+        r#"{"zerto_url": "zvm", "username": "u", "Pasword" : "hunter2"}"#,
+        r#"{"zerto_url": "zvm", "client_id": "u", "client_secret": 7}"#,
+        "zerto_url: zvm\npassword: hunter2\n",
+    ] {
+        let error = load(text, 0o644);
+        let ConfigError::OpenToOthers {
+            mode: 0o644,
+            mistake: Some(mistake),
+            ..
+        } = &error
+        else {
+            panic!("{text}: {error:?}");
+        };
+        assert!(error.to_string().contains(&mistake.to_string()), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+        let next = error.next();
+        assert!(
+            next.contains("chmod 600") && next.contains("Correct"),
+            "{next}"
+        );
+        assert!(matches!(load(text, 0o600), ConfigError::Invalid { .. }));
+    }
+    for text in [
+        "{",
+        r#"{"zerto_url": "zvm", "username": "u", "password_file": "/etc/zvm.password", }"#,
+        r#"{"client_secret_command": ["pass", "secret"], "x": 1}"#,
+    ] {
+        let error = load(text, 0o644);
+        assert!(
+            matches!(error, ConfigError::Invalid { .. }),
+            "{text}: {error}"
+        );
+    }
+}
+
+/// Whatever the modes are: an owner can change them.
+#[cfg(unix)]
+#[test]
+fn files_of_another_user_are_refused() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    let folder = tempfile::tempdir().unwrap();
+    let (file, secret) = (folder.path().join("config.json"), folder.path().join("s"));
+    let text = r#"{"zerto_url": "zvm", "username": "u", "password_file": "s"}"#;
+    for path in [&file, &secret] {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    Config::load(&file).unwrap();
+    for path in [&file, &secret] {
+        if chown(path, Some(65_534), None).is_err() {
+            // Only root can give files away; `hostile` says so where it can't be tried.
+            return;
+        }
+        let error = Config::load(&file).unwrap_err();
+        assert!(
+            matches!(&error, ConfigError::Foreign { file, owner: 65_534, .. } if file == path),
+            "{error:?}"
+        );
+        assert!(error.next().contains("chown"), "{}", error.next());
+        assert_eq!(Config::state_dir_of(&file).is_err(), path == &file);
+        chown(path, Some(0), None).unwrap();
+    }
+    // A mistake hides that as little.
+    fs::write(&file, "{").unwrap();
+    chown(&file, Some(65_534), None).unwrap();
+    let error = Config::load(&file).unwrap_err();
+    assert!(matches!(error, ConfigError::Foreign { .. }), "{error:?}");
 }

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 #[derive(Parser)]
 #[command(name = "zerto-rewind", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// The configuration file [default: what ZERTO_REWIND_CONFIG names]
+    /// The configuration file [default: what ZERTO_REWIND_CONFIG names, else the one that `init` makes]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
@@ -124,10 +124,6 @@ Examples:
   zerto-rewind demo --auto     agrees by itself; for scripts
   zerto-rewind demo --keep     leaves the simulated ZVM running, to try the commands by hand")]
     Demo(Demo),
-    /// The MCP server of `demo rogue`: files of the simulated guests
-    #[cfg(feature = "demo")]
-    #[command(hide = true)]
-    DemoGuestOps(DemoGuestOps),
 }
 
 const MCP_HELP: &str = "\
@@ -220,8 +216,8 @@ Examples:
   zerto-rewind init --url zvm --username rewind --password-command \"pass show zvm\" --verify-tls
 
 Writes the file that --config or ZERTO_REWIND_CONFIG names, else config.json in your own folder of
-configurations, and beside it an empty catalog where there is none. Without a terminal nothing is
-asked. A password is never an argument.";
+configurations, where every command finds it by itself; and beside it an empty catalog where there
+is none. Without a terminal nothing is asked. A password is never an argument.";
 
 const DOCTOR_HELP: &str = "\
 Examples:
@@ -313,9 +309,14 @@ pub enum Story {
     Rogue,
 }
 
-/// The arguments of the demo's MCP server.
+/// The command of the demo's MCP server. It is none of [`Command`]: the demo alone runs it, and help and completions would list it.
 #[cfg(feature = "demo")]
-#[derive(Args)]
+pub const DEMO_GUEST_OPS: &str = "demo-guest-ops";
+
+/// The arguments of the demo's MCP server: files of the simulated guests.
+#[cfg(feature = "demo")]
+#[derive(Parser)]
+#[command(name = "zerto-rewind demo-guest-ops")]
 pub struct DemoGuestOps {
     /// The folder of the simulated guests
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -333,6 +334,7 @@ pub struct ServerCli {}
 const SERVER_HELP: &str = "\
 Configured by the environment:
   ZERTO_REWIND_CONFIG   the configuration file, as an absolute path
+                        (default: the one that `zerto-rewind init` makes)
   RUST_LOG              what is logged to stderr (default: warn)
 
 For an MCP client's configuration:

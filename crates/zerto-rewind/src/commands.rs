@@ -12,7 +12,7 @@ pub mod catalog;
 mod checkpoints;
 mod completions;
 #[cfg(feature = "demo")]
-mod demo;
+pub mod demo;
 mod doctor;
 mod find;
 mod guard;
@@ -37,8 +37,6 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
         }
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => return demo::run(arguments, interrupt).await,
-        #[cfg(feature = "demo")]
-        Command::DemoGuestOps(arguments) => return demo::guest_ops(arguments, interrupt).await,
         Command::Init(arguments) => init::run(config, arguments, output, &interrupt).await,
         Command::Doctor => match doctor::run(config, output, &interrupt).await {
             Ok(code) => return code,

@@ -28,6 +28,12 @@ use logging::ByDefault;
 /// Runs `zerto-rewind` with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
+    #[cfg(feature = "demo")]
+    if let [_, command, ..] = &*arguments
+        && command == cli::DEMO_GUEST_OPS
+    {
+        return guest_ops(arguments.iter().skip(1));
+    }
     let cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
         Err(code) => return ExitCode::from(code),
@@ -47,6 +53,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         _ => block_on(ByDefault::Nothing, |interrupt| {
             commands::run(cli, interrupt)
         }),
+    }
+}
+
+#[cfg(feature = "demo")]
+fn guest_ops<'a>(arguments: impl Iterator<Item = &'a OsString>) -> ExitCode {
+    match cli::DemoGuestOps::try_parse_from(arguments) {
+        Ok(arguments) => block_on(ByDefault::Nothing, |interrupt| {
+            commands::demo::guest_ops(arguments, interrupt)
+        }),
+        Err(mistake) => {
+            usage::print(&mistake);
+            ExitCode::from(usage::exit_code(&mistake))
+        }
     }
 }
 

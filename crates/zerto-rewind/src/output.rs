@@ -47,9 +47,36 @@ impl Output {
 /// Whether something that was to be read could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// A question stands on the terminal's last line, and nobody has ended that.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Writes a question to stderr, and stays on its line.
+pub fn ask(question: &str) -> io::Result<()> {
+    let mut out = anstream::stderr();
+    write!(out, "{question} ")?;
+    out.flush()?;
+    ASKED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The answer has ended the question's line.
+pub fn answered() {
+    ASKED.store(false, Ordering::Relaxed);
+}
+
+/// What is said next has a line of its own, also after a question that was not answered (Ctrl-C, Ctrl-D).
+fn leave_question() {
+    if ASKED.swap(false, Ordering::Relaxed)
+        && let Err(error) = writeln!(anstream::stderr())
+    {
+        tracing::debug!(%error, "stderr is closed");
+    }
+}
+
 /// To stdout. Styles go where they are wanted: not into pipes, and not against `NO_COLOR`. A reader that has gone
 /// (`| head`) is no error.
 pub fn print(text: &str) {
+    leave_question();
     let mut out = anstream::stdout().lock();
     match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -73,6 +100,7 @@ pub fn exit_code(code: u8) -> u8 {
 
 /// To stderr.
 pub fn note(text: &str) {
+    leave_question();
     let mut out = anstream::stderr().lock();
     if let Err(error) = writeln!(out, "{}", text.trim_end()) {
         tracing::debug!(%error, "stderr is closed");

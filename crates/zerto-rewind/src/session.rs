@@ -21,14 +21,14 @@ pub fn load(config: Option<&Path>) -> Result<Config, Error> {
     Ok(Config::load(&locate(config)?)?)
 }
 
-/// The configuration file that `--config` or the environment names.
+/// The configuration file that `--config` or the environment names, else the one that `init` makes by default.
 ///
 /// # Errors
-/// Neither names one.
+/// None is named, and there is none.
 pub fn locate(config: Option<&Path>) -> Result<PathBuf, Error> {
     Config::locate(config).map_err(|error| {
         Error::from(error).with_next(format!(
-            "Give --config FILE, or set the environment variable {CONFIG_ENV} to the path of the configuration file."
+            "Run `zerto-rewind init`, which makes one; or name one with --config FILE or the environment variable {CONFIG_ENV}."
         ))
     })
 }
@@ -118,7 +118,10 @@ impl Session {
         output::note(&hanging(LOCKS, ""));
         let agrees = tokio::select! {
             agrees = terminal::agrees("Log in once more?") => agrees,
-            () = self.cancel.cancelled() => false,
+            () = self.cancel.cancelled() => {
+                return Err(Error::new(ErrorCode::Cancelled, "no login was sent")
+                    .with_next("Run it again to be asked again."));
+            }
         };
         if !agrees {
             return Err(error);

@@ -1,5 +1,5 @@
 //! The person at the terminal, if there is one.
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, IsTerminal};
 
 use rewind_core::config::one_line;
 use secrecy::{SecretString, zeroize::Zeroizing};
@@ -8,6 +8,8 @@ use crate::output;
 
 /// A longer line is no secret.
 const SECRET_MAX: usize = 16 * 1024;
+/// Of what is read at once.
+const PIECE: usize = 1024;
 
 /// Whether a person can be asked: the question goes to stderr, the answer comes from stdin.
 pub fn is_there() -> bool {
@@ -22,31 +24,35 @@ pub async fn agrees(question: &str) -> bool {
 
 /// Asks for a line, and returns it without spaces at its ends. None at the end of the input.
 pub async fn ask(question: &str) -> Option<String> {
-    prompt(question)?;
+    output::ask(question).ok()?;
     let answer = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).map(|_| answer)
     });
     match answer.await {
-        Ok(Ok(answer)) if !answer.is_empty() => Some(answer.trim().to_owned()),
-        _ => {
-            // The input ended without a line: end the question's line instead.
-            output::note("");
-            None
+        Ok(Ok(answer)) if answer.ends_with('\n') => {
+            output::answered();
+            Some(answer.trim().to_owned())
         }
+        // What was typed before the input ended was not meant to be sent.
+        _ => None,
     }
 }
 
 /// Asks for a line that is not shown while it is typed. None at the end of the input; else why it is no secret.
 pub async fn secret(question: &str) -> Option<Result<SecretString, &'static str>> {
     let _silence = silence::Silence::begin().ok()?;
-    prompt(question)?;
-    let typed = tokio::task::spawn_blocking(|| read_secret(|read| read.contains(&b'\n')));
+    output::ask(question).ok()?;
+    // A terminal gives less than was asked for, and no end of a line, where the input was ended in the middle of one (Ctrl-D).
+    let typed = tokio::task::spawn_blocking(|| {
+        read_secret(|read| read.contains(&b'\n') || read.len() < PIECE)
+    });
     let typed = typed.await.ok()?.ok()?;
-    match typed.is_empty() {
-        true => None,
-        false => Some(one_line(&typed)),
+    if !typed.contains(&b'\n') {
+        return None;
     }
+    output::answered();
+    Some(one_line(&typed))
 }
 
 /// A secret on stdin, to its end.
@@ -58,15 +64,10 @@ pub fn secret_from_stdin() -> Result<SecretString, String> {
     one_line(&read).map_err(str::to_owned)
 }
 
-fn prompt(question: &str) -> Option<()> {
-    let mut out = anstream::stderr();
-    write!(out, "{question} ").and_then(|()| out.flush()).ok()
-}
-
 /// Reads stdin until `is_enough`, or to its end, past the buffer of the standard library: that would keep what was read.
 fn read_secret(is_enough: impl Fn(&[u8]) -> bool) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut all = Zeroizing::new(Vec::with_capacity(SECRET_MAX + 1024));
-    let mut some = Zeroizing::new([0; 1024]);
+    let mut all = Zeroizing::new(Vec::with_capacity(SECRET_MAX + PIECE));
+    let mut some = Zeroizing::new([0; PIECE]);
     while all.len() <= SECRET_MAX {
         let length = stdin::read(&mut *some)?;
         let read = some.get(..length).unwrap_or_default();

@@ -1,7 +1,10 @@
 //! What is wrong with the arguments, as it is told: clap's words on stderr, and with `--json` the same as JSON on stdout.
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
+use clap::{
+    CommandFactory as _, Parser as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use rewind_core::{Error, ErrorCode};
 
 use crate::{
@@ -13,13 +16,38 @@ use crate::{
 pub fn parse(arguments: &[OsString]) -> Result<Cli, u8> {
     let mistake = match Cli::try_parse_from(arguments).and_then(refuse_json) {
         Ok(cli) => return Ok(cli),
-        Err(mistake) => mistake,
+        Err(mistake) => discreet(mistake, arguments),
     };
     print(&mistake);
     if mistake.use_stderr() && wants_json(arguments) {
         Output::new(true).error(&as_error(&mistake));
     }
     Err(exit_code(&mistake))
+}
+
+/// Without what may be a secret: people give one where only an option stands that says where it is.
+fn discreet(mut mistake: clap::Error, arguments: &[OsString]) -> clap::Error {
+    const VALUE: &str = "…";
+    let is_secret = |argument: &OsString| {
+        let argument = argument.to_string_lossy();
+        argument == "init"
+            || (argument.starts_with('-') && argument.contains("pass"))
+            || argument.contains("secret")
+    };
+    if !arguments.iter().any(is_secret) {
+        return mistake;
+    }
+    for kind in [ContextKind::InvalidArg, ContextKind::InvalidValue] {
+        let shown = match mistake.get(kind) {
+            Some(ContextValue::String(shown)) => shown.clone(),
+            _ => continue,
+        };
+        let is_option = kind == ContextKind::InvalidArg && shown.starts_with(['-', '<']);
+        if !is_option {
+            mistake.insert(kind, ContextValue::String(VALUE.to_owned()));
+        }
+    }
+    mistake
 }
 
 /// Help and version on stdout, a mistake on stderr.

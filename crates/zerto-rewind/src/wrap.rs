@@ -1,4 +1,5 @@
 //! Text within 80 columns.
+use rewind_core::certificate::Fingerprint;
 
 const WIDTH: usize = 79;
 /// Where a long word begins.
@@ -31,6 +32,17 @@ fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
     let mut margin = first.chars().count();
     let mut column = margin;
     for word in sentence.split(' ') {
+        if let Some(fingerprint) = fingerprint(word) {
+            // On a line of its own it can be copied, whole as it is, and compared.
+            if column != margin {
+                let rest: String = rest.chars().take(LEAST_MARGIN).collect();
+                wrapped = format!("{}\n{rest}", wrapped.trim_end());
+            }
+            wrapped.push_str(fingerprint);
+            margin = rest.chars().count();
+            column = WIDTH;
+            continue;
+        }
         let length = word.chars().count();
         let fresh = column == margin;
         if column + usize::from(!fresh) + length > WIDTH && !(fresh && margin <= LEAST_MARGIN) {
@@ -49,6 +61,13 @@ fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
         column += length;
     }
     wrapped
+}
+
+/// Of a certificate, without the comma or full stop behind it.
+fn fingerprint(word: &str) -> Option<&str> {
+    const LENGTH: usize = 95;
+    let bare = word.trim_end_matches([',', '.', ';']);
+    (bare.len() == LENGTH && bare.parse::<Fingerprint>().is_ok()).then_some(bare)
 }
 
 #[cfg(test)]
@@ -71,6 +90,25 @@ mod tests {
         assert_eq!(lines.len(), 5, "{wrapped}");
         assert!(lines[2].starts_with("          word"), "{wrapped}");
         assert!(lines[4].starts_with("word"), "{wrapped}");
+    }
+
+    #[test]
+    fn a_fingerprint_has_a_line_of_its_own() {
+        let print = ["AB"; 32].join(":");
+        let text = format!("expected SHA-256 {print}, shown SHA-256 {print}. They differ");
+        let wrapped = wrap(&text, "failed   ");
+        let lines: Vec<_> = wrapped.lines().map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "failed   expected SHA-256",
+                &print,
+                "shown SHA-256",
+                &print,
+                "They differ"
+            ]
+        );
+        assert_eq!(hanging(&print, ""), print);
     }
 
     #[test]

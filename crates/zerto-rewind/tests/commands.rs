@@ -669,7 +669,7 @@ async fn what_is_missing_is_named_with_what_to_do() {
         .run(&["--json", "--config", missing, "find", "x"])
         .await;
     assert!(
-        next(&run).contains(&format!("install -m 600 config.example.json {missing}")),
+        next(&run).contains(&format!("zerto-rewind --config {missing} init")),
         "{}",
         run.stdout
     );
@@ -677,7 +677,11 @@ async fn what_is_missing_is_named_with_what_to_do() {
     let run = world
         .finish(unnamed.env_remove("ZERTO_REWIND_CONFIG"))
         .await;
-    assert!(next(&run).contains("--config"), "{}", run.stdout);
+    assert!(
+        next(&run).contains("--config") && next(&run).contains("zerto-rewind init"),
+        "{}",
+        run.stdout
+    );
 
     let catalog = world.path("none.toml");
     let catalog = catalog.to_str().unwrap();

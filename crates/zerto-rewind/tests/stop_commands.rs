@@ -56,6 +56,7 @@ impl Place {
             .args(words)
             .env_remove("ZERTO_REWIND_CONFIG")
             .env_remove("XDG_STATE_HOME")
+            .env_remove("XDG_CONFIG_HOME")
             .env("HOME", self.0.path())
             .env("USER", "justin");
         if let Some(config) = config {
@@ -151,6 +152,33 @@ fn a_configuration_that_cannot_be_read_is_an_error_and_not_another_stop() {
             .code,
         2
     );
+}
+
+/// What holds for the user holds for the configuration that nobody has to name, and waits for none.
+#[test]
+fn a_stop_does_not_wait_for_the_configuration_that_is_found_by_itself_and_a_resume_lifts_its_stop_too()
+ {
+    let place = Place::new();
+    let default = place.run_with(None, &["doctor", "--json"]).out;
+    let default: Value = serde_json::from_str(&default).unwrap();
+    let message = default["checks"][0]["message"].as_str().unwrap();
+    let default = message.strip_prefix("no configuration file is named, and ");
+    let default = PathBuf::from(default.unwrap().strip_suffix(" is not there").unwrap());
+    assert!(default.starts_with(place.0.path()), "{default:?}");
+    fs::create_dir_all(default.parent().unwrap()).unwrap();
+    fs::write(&default, "{").unwrap();
+    assert_eq!(place.run_with(None, &["stop"]).code, 0);
+    let said = place.run_with(None, &["resume"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("config.json"), "{}", said.err);
+
+    fs::rename(place.path("config.json"), &default).unwrap();
+    assert_eq!(place.run_with(Some(&default), &["stop"]).code, 0);
+    assert!(place.path("state/stop.json").exists());
+    assert_eq!(place.run_with(None, &["resume"]).code, 0);
+    assert!(!place.path("state/stop.json").exists());
+    let said = place.run_with(None, &["resume"]);
+    assert!(said.out.starts_with("not stopped"), "{}", said.out);
 }
 
 #[test]

@@ -156,6 +156,11 @@ async fn a_blocked_login_is_tried_once_more_if_the_person_wants_it() {
         assert!(shown.contains(&format!("{before} times")), "{shown}");
         assert_eq!(logins(), expected, "{shown}");
     }
+    let (terminal, child) = Terminal::start(&mut world.command(&["find", "jp-ubuntu"]), true);
+    terminal.shows("Log in once more? [y/N]").await;
+    support::interrupt(&child);
+    let run = Run::of(child.wait_with_output().await.unwrap());
+    assert_eq!((run.code, logins()), (130, 4), "{}", terminal.end());
 }
 
 #[tokio::test]

@@ -209,28 +209,63 @@ pub(crate) fn refusal(error: &CertificateError) -> Option<&CertificateRefusal> {
     }
 }
 
-/// What to do about a certificate that was not accepted.
+/// What is wrong with a certificate that was not accepted, and what to do about it.
 pub(crate) fn advice(error: &CertificateError) -> String {
-    let what_to_do = match error {
-        CertificateError::UnknownIssuer => {
-            "it is signed by no authority that is trusted here. Appliances come with a self-signed certificate: \
-             give its PEM file as the CA file (ca_file), or accept any certificate (verify_tls: false)"
-        }
+    const PIN: &str = "or let this very certificate be remembered instead (verify_tls: false)";
+    match error {
+        CertificateError::UnknownIssuer => format!(
+            "it is signed by no authority that is trusted here. Appliances come with a self-signed certificate: give its PEM file as \
+             the CA file (ca_file), {PIN}"
+        ),
         CertificateError::BadSignature => {
-            "it is not signed by the authority that it names, as that is known here (has it been renewed since?), or the server \
-             does not hold its key. Give its present PEM file as the CA file (ca_file), once you know it to be right"
+            "it is not signed by the authority that it names, as that is known here (has it been renewed since?), or the server does \
+             not hold its key. Give its present PEM file as the CA file (ca_file), once you know it to be right"
+                .to_owned()
         }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "it is made out to another name. Use a name or address of the certificate in the URL, \
-             or accept any certificate (verify_tls: false)"
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
+            "it is made out to another name. Use a name or address of the certificate in the URL, {PIN}"
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it has expired. Renew it on the appliance, and check the clock of this machine".to_owned()
         }
-        CertificateError::Expired
-        | CertificateError::ExpiredContext { .. }
-        | CertificateError::NotValidYet
-        | CertificateError::NotValidYetContext { .. } => {
-            "it is not valid at this time. Renew it on the appliance, and check the clock of this machine"
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it is not valid yet. Check the clocks of this machine and of the appliance".to_owned()
         }
-        _ => "renew it on the appliance, or accept any certificate (verify_tls: false)",
-    };
-    format!("{error}: {what_to_do}")
+        CertificateError::Revoked => {
+            "its authority has revoked it. Renew it on the appliance".to_owned()
+        }
+        CertificateError::BadEncoding => {
+            format!("it can't be read as a certificate. Renew it on the appliance, {PIN}")
+        }
+        other => format!("it can't be verified ({other}). Renew it on the appliance, {PIN}"),
+    }
+}
+
+/// Why there is no TLS, but for certificates, and what to do about it.
+pub(crate) fn in_words(error: &rustls::Error) -> String {
+    use rustls::AlertDescription as Alert;
+    const NO_TLS: &str =
+        "it does not speak TLS: is this the right port? ZVMs listen on 9669 or 443";
+    const OLD: &str = "it speaks no version of TLS that is safe: 1.2 or 1.3 is needed";
+    match error {
+        rustls::Error::InvalidMessage(_) => NO_TLS.to_owned(),
+        rustls::Error::PeerIncompatible(_)
+        | rustls::Error::AlertReceived(
+            Alert::ProtocolVersion | Alert::HandshakeFailure | Alert::InsufficientSecurity,
+        ) => OLD.to_owned(),
+        rustls::Error::AlertReceived(Alert::UnrecognisedName) => {
+            "it does not go by this name: use the name that it knows itself by".to_owned()
+        }
+        rustls::Error::AlertReceived(Alert::CertificateRequired) => {
+            "it asks for a certificate of the client, which a ZVM does not: is this the right port?"
+                .to_owned()
+        }
+        rustls::Error::AlertReceived(alert) => {
+            format!("it broke off the TLS handshake ({alert:?}): is this the right port?")
+        }
+        other => format!(
+            "TLS with it failed ({})",
+            crate::decode::line(&other.to_string())
+        ),
+    }
 }

@@ -176,7 +176,7 @@ impl Sources {
             }
         }
         if let Some(raw::Secret(secret)) = self.inline {
-            return not_empty(secret, key);
+            return known(secret, key);
         }
         if let Some(path) = self.file {
             return Ok(Secret::File(Arc::new(SecretFile {
@@ -204,7 +204,7 @@ impl Sources {
         }
         let text = self.environment.unwrap_or_default().into_string();
         let text = text.map_err(|_| Mistake::new(variable, "is not UTF-8", "set it anew"))?;
-        not_empty(text.into(), variable)
+        known(text.into(), variable)
     }
 }
 
@@ -235,11 +235,11 @@ fn from_keyring(
     })))
 }
 
-fn not_empty(secret: SecretString, key: &str) -> Result<Secret, Mistake> {
-    if secret.expose_secret().is_empty() {
-        return Err(Mistake::new(key, "is empty", format!("write the `{key}`")));
+fn known(secret: SecretString, key: &str) -> Result<Secret, Mistake> {
+    match secret::check(secret.expose_secret()) {
+        Ok(()) => Ok(Secret::Known(secret)),
+        Err(problem) => Err(Mistake::new(key, problem, format!("write the `{key}`"))),
     }
-    Ok(Secret::Known(secret))
 }
 
 fn credentials(
@@ -305,6 +305,13 @@ fn pair(
             name_key,
             "is empty",
             format!("write the `{name_key}`"),
+        ));
+    }
+    if name.contains(char::is_control) {
+        return Err(Mistake::new(
+            name_key,
+            "has a control character in it",
+            format!("write the `{name_key}` as the realm knows it"),
         ));
     }
     let secret = sources.one(config, &name)?;
@@ -391,6 +398,12 @@ fn path(key: &str, value: &str, folder: &Path) -> Result<PathBuf, Mistake> {
 #[must_use]
 pub fn default_state_dir() -> Option<PathBuf> {
     platform_dir("state_dir", state_dir).ok()
+}
+
+/// The configuration file where none is named: in the user's own folder of configurations. None where this user has no home folder.
+#[must_use]
+pub fn default_file() -> Option<PathBuf> {
+    platform_dir("", |dirs| dirs.config_dir().join("config.json")).ok()
 }
 
 fn state_dir(dirs: &ProjectDirs) -> PathBuf {

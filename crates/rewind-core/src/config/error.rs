@@ -9,9 +9,12 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No file was named.
-    #[error("no configuration file is named")]
-    NotNamed,
+    /// No file was named, and there is none by default.
+    #[error("no configuration file is named{}", Absent(default.as_deref()))]
+    NotNamed {
+        /// Where one would be taken from without being named.
+        default: Option<PathBuf>,
+    },
     /// The file does not exist.
     #[error("{}: there is no such configuration file", file.display())]
     Missing {
@@ -27,12 +30,24 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The file has a secret in it, and other users of this host may use it.
-    #[error("{}: has a secret in it, and other users of this host may use it (mode {mode:04o})", file.display())]
+    #[error("{}: {} a secret in it, and other users of this host may use it (mode {mode:04o}){}", file.display(), if mistake.is_some() { "seems to have" } else { "has" }, Besides(mistake.as_deref()))]
     OpenToOthers {
         /// The file.
         file: PathBuf,
         /// Its mode.
         mode: u32,
+        /// What is wrong with the file besides.
+        mistake: Option<Box<ConfigError>>,
+    },
+    /// The file belongs to another user, who may change it.
+    #[error("{}: belongs to user {owner}, not to you ({user}), who may change it", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+        /// The owner's user id.
+        owner: u32,
+        /// The user id of this process.
+        user: u32,
     },
     /// Other users of this host may change the file.
     #[error("{}: other users of this host may change it (mode {mode:04o})", file.display())]
@@ -63,32 +78,57 @@ impl ConfigError {
     #[must_use]
     pub fn next(&self) -> String {
         match self {
-            Self::NotNamed => format!(
-                "Set the environment variable {} to the absolute path of the configuration file.",
+            Self::NotNamed { .. } => format!(
+                "Run `zerto-rewind init` at a terminal, which makes one; or set the environment variable {} to the absolute path of a \
+                 configuration file.",
                 super::CONFIG_ENV
             ),
-            Self::Missing { file } => {
-                let file = file.display();
-                format!(
-                    "Create it from the example (`install -m 600 config.example.json {file}`) and fill in `zerto_url`, \
-                     `username` and `password`; or correct the path."
-                )
-            }
+            Self::Missing { file } => format!(
+                "Run `zerto-rewind --config {} init` at a terminal, which makes it; or correct the path.",
+                word(file)
+            ),
             Self::Unreadable { file, .. } => {
                 let file = file.display();
                 format!("Make {file} a file that this user can read, or name another one.")
             }
-            Self::OpenToOthers { file, .. } => format!(
-                "Run `chmod 600 {}`, and change the secret where others may have read it.",
+            Self::OpenToOthers { file, mistake, .. } => {
+                let chmod = format!(
+                    "Run `chmod 600 {}`, and change the secret where others may have read it.",
+                    word(file)
+                );
+                match mistake {
+                    Some(mistake) => format!("{chmod} {}", mistake.next()),
+                    None => chmod,
+                }
+            }
+            Self::Foreign { file, .. } => format!(
+                "Look through it, then make it your own: copy it, or run `sudo chown $USER {}`.",
                 word(file)
             ),
             Self::WritableByOthers { file, .. } => {
                 format!("Look through it, then run `chmod go-w {}`.", word(file))
             }
+            Self::Invalid { key: Some(key), .. } if super::SECRET_ENVS.contains(&&**key) => {
+                format!("Set the environment variable {key} anew, or unset it.")
+            }
             Self::Invalid { file, key, .. } => {
                 let key = key.as_ref().map(|key| format!("`{key}` in "));
                 format!("Correct {}{}.", key.unwrap_or_default(), file.display())
             }
+        }
+    }
+}
+
+impl ConfigError {
+    /// With another mistake that the file has.
+    pub(super) fn besides(self, other: Self) -> Self {
+        match self {
+            Self::OpenToOthers { file, mode, .. } => Self::OpenToOthers {
+                file,
+                mode,
+                mistake: Some(Box::new(other)),
+            },
+            this => this,
         }
     }
 }
@@ -100,6 +140,28 @@ pub fn word(path: &Path) -> String {
         Ok(word) => word.into_owned(),
         // There is a NUL in it: no command can name it.
         Err(_) => shown,
+    }
+}
+
+struct Absent<'a>(Option<&'a Path>);
+
+impl fmt::Display for Absent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(file) => write!(f, ", and {} is not there", file.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Besides<'a>(Option<&'a ConfigError>);
+
+impl fmt::Display for Besides<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(mistake) => write!(f, "; besides, {mistake}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
-use secrecy::SecretString;
+use secrecy::{SecretString, zeroize};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{Confirmation, FirstUse, Previews, error::ConfigError};
@@ -152,6 +152,21 @@ fn example(key: &str) -> Option<&'static str> {
             "write { \"VM\": { \"ssh\": \"user@host\", \"sudo\": false } }"
         }
         _ => return None,
+    })
+}
+
+/// Of a text that has a mistake: whether a key in it is called much like those of secrets. Keys that say where one is don't count.
+pub(super) fn seems_to_hold_a_secret(text: &str) -> bool {
+    let text = zeroize::Zeroizing::new(text.to_lowercase());
+    let is_key = |rest: &str| {
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let quoted = |c: char| c.is_whitespace() || c == '"' || c == '\'';
+        rest.trim_start_matches(quoted).starts_with([':', '='])
+    };
+    ["pass", "pasw", "pwd", "secret"].iter().any(|word| {
+        text.match_indices(word)
+            .filter_map(|(at, word)| text.get(at + word.len()..))
+            .any(is_key)
     })
 }
 

@@ -21,7 +21,7 @@ use tokio::{
 };
 use zvm_client::SecretSource;
 
-use super::{ConfigError, error::Mistake, private};
+use super::{ConfigError, error::Mistake, owned, private};
 use crate::{keyring, text};
 
 /// Gives the password, where the configuration does not.
@@ -160,7 +160,9 @@ impl SecretFile {
             return Err(wrong("is not a regular file".to_owned()));
         }
         let file = std::fs::File::open(&self.path).map_err(unreadable)?;
-        private(&self.path, &file.metadata().map_err(unreadable)?)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        owned(&self.path, &metadata)?;
+        private(&self.path, &metadata)?;
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES as usize + 1));
         file.take(MAX_BYTES + 1)
             .read_to_end(&mut bytes)
@@ -192,13 +194,23 @@ pub fn one_line(bytes: &[u8]) -> Result<SecretString, &'static str> {
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8")?;
     let line = text.trim_end_matches(['\n', '\r']);
-    if line.is_empty() {
+    check(line)?;
+    Ok(line.into())
+}
+
+/// Whether a text can be a secret that people type and realms know; else why not.
+pub(super) fn check(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
         return Err("is empty");
     }
-    if line.contains(['\n', '\r']) {
+    if text.contains(['\n', '\r']) {
         return Err("has several lines");
     }
-    Ok(line.into())
+    // What a realm makes of a NUL is anybody's guess, and each one that it refuses is counted.
+    if text.contains(char::is_control) {
+        return Err("has a control character in it");
+    }
+    Ok(())
 }
 
 /// What a command printed, and how it ended.
@@ -397,6 +409,8 @@ mod tests {
             ("", "is empty"),
             ("a\\nb", "several lines"),
             ("\\377", "UTF-8"),
+            ("a\\000b", "control character"),
+            ("a\\033[D", "control character"),
         ] {
             let error = command(&format!("printf '{printed}'"))
                 .run(LIMIT)

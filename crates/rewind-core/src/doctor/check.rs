@@ -1,6 +1,6 @@
 //! What a check says.
 use super::id;
-use crate::{Error, ErrorCode};
+use crate::{Error, ErrorCode, text};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ impl Check {
         Self {
             id,
             status: Status::Ok,
-            message: message.into(),
+            message: text::without_os_numbers(message.into()),
             details: Vec::new(),
             fix: None,
             code: None,

@@ -122,7 +122,11 @@ async fn name(peer: &Peer) -> (Check, Option<Vec<SocketAddr>>) {
     let looked_up = timeout(LOCAL, net::lookup_host((&*peer.host, peer.port)));
     let addresses: Vec<_> = match looked_up.await {
         Ok(Ok(addresses)) => addresses.collect(),
-        Ok(Err(error)) => return failed(error.to_string()),
+        Ok(Err(error)) => {
+            let why = error.to_string();
+            let words = why.strip_prefix("failed to lookup address information: ");
+            return failed(words.unwrap_or(&why).to_owned());
+        }
         Err(_) => return failed(format!("no answer within {} s", LOCAL.as_secs())),
     };
     if addresses.is_empty() {
@@ -190,7 +194,7 @@ async fn handshake(url: &Url, tls: &Tls) -> (Check, Option<Fingerprint>) {
     };
     let error = match error.code {
         ErrorCode::ZvmUnreachable => {
-            error.with_next("Check that `zerto_url` has the port of the ZVM's HTTPS (443 on an appliance), and that the ZVM is up.")
+            error.with_next("Check that `zerto_url` has the port of the ZVM's HTTPS (443 on an appliance, 9669 on others), and that the ZVM is up.")
         }
         _ => error,
     };

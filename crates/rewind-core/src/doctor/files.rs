@@ -4,13 +4,14 @@ use crate::{
     Error,
     catalog::Catalog,
     config::{Config, ConfigError},
-    enforce, rewind,
+    enforce,
+    private::{Writer, others_may_write},
+    rewind,
     state::State,
     text,
 };
 use secrecy::SecretString;
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -20,7 +21,7 @@ const SECRET: Duration = Duration::from_secs(20);
 const SHOWN_MAX_LEN: usize = 300;
 
 /// The configuration, what is to be said about it and its file, and whether commands would use it.
-pub(super) async fn inspect(file: PathBuf) -> Result<(Config, Vec<Check>, Step<()>), Check> {
+pub(super) async fn inspect(file: PathBuf) -> Result<(Config, Vec<Check>, Step<()>), Vec<Check>> {
     let shown = file.display().to_string();
     let inspected = on_this_host(LOCAL, move || {
         let (config, open) = Config::inspect(&file)?;
@@ -29,8 +30,8 @@ pub(super) async fn inspect(file: PathBuf) -> Result<(Config, Vec<Check>, Step<(
     });
     let (config, open, who) = inspected
         .await
-        .ok_or_else(|| Check::silent(id::CONFIGURATION, &shown))?
-        .map_err(|error| Check::of_error(id::CONFIGURATION, error.into()))?;
+        .ok_or_else(|| vec![Check::silent(id::CONFIGURATION, &shown)])?
+        .map_err(unusable)?;
     let usable = rewind::check(&config);
     let mut readable = Ok(());
     let first = match usable {
@@ -49,6 +50,28 @@ pub(super) async fn inspect(file: PathBuf) -> Result<(Config, Vec<Check>, Step<(
         (Ok(()), None) => Check::ok(id::CONFIG_FILE, readers(&config.file)),
     };
     Ok((config, vec![first, second], readable))
+}
+
+/// Why there is no configuration. What others may do with its file is a check of its own.
+fn unusable(error: ConfigError) -> Vec<Check> {
+    match error {
+        ConfigError::OpenToOthers {
+            file,
+            mode,
+            mistake: Some(mistake),
+        } => {
+            let open = ConfigError::OpenToOthers {
+                file,
+                mode,
+                mistake: None,
+            };
+            vec![
+                Check::of_error(id::CONFIGURATION, (*mistake).into()),
+                Check::of_error(id::CONFIG_FILE, open.into()),
+            ]
+        }
+        error => vec![Check::of_error(id::CONFIGURATION, error.into())],
+    }
 }
 
 /// The password or client secret, from where the configuration says.
@@ -165,75 +188,14 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// Somebody else may change what a program of this user goes by.
 fn writable(id: &'static str, file: &Path, who: &Writer, mode: &str) -> Check {
-    let shown = file.display();
-    let word = crate::config::word(file);
-    match who {
-        Writer::File(found) => Check::warning(
-            id,
-            format!("{shown}: others may change it ({found:04o})"),
-            format!("Run `chmod {mode} {word}`."),
-        ),
-        Writer::Folder(folder) => Check::warning(
-            id,
-            format!(
-                "{shown}: others may put another file in its place, as they may write to {}",
-                folder.display()
-            ),
-            format!(
-                "Move it to a folder of your own, or run `chmod go-w {}`.",
-                crate::config::word(folder)
-            ),
-        ),
-        Writer::Owner(owner) => Check::warning(
-            id,
-            format!("{shown} belongs to user {owner}, who may change it"),
-            format!("Make it your own: copy it, or run `sudo chown $USER {word}`."),
-        ),
-    }
-}
-
-/// Who else may change a file.
-enum Writer {
-    /// Those whom the file's mode lets.
-    File(u32),
-    /// Those who may write to its folder.
-    Folder(PathBuf),
-    /// The user whom it belongs to.
-    Owner(u32),
-}
-
-#[cfg(unix)]
-fn others_may_write(file: &Path) -> Option<Writer> {
-    use std::os::unix::fs::MetadataExt as _;
-    let (file, user) = (
-        fs::canonicalize(file).ok()?,
-        rustix::process::geteuid().as_raw(),
-    );
-    let foreign = |owner: u32| owner != user && owner != 0;
-    let metadata = fs::metadata(&file).ok()?;
-    if foreign(metadata.uid()) {
-        return Some(Writer::Owner(metadata.uid()));
-    }
-    if metadata.mode() & 0o022 != 0 {
-        return Some(Writer::File(metadata.mode() & 0o7777));
-    }
-    let folder = file.parent()?;
-    let metadata = fs::metadata(folder).ok()?;
-    // In a folder with the sticky bit, only its owner can replace a file.
-    let open = metadata.mode() & 0o022 != 0 && metadata.mode() & 0o1000 == 0;
-    (open || foreign(metadata.uid())).then(|| Writer::Folder(folder.to_owned()))
-}
-
-#[cfg(not(unix))]
-fn others_may_write(_: &Path) -> Option<Writer> {
-    // A user's own folders are private there by inheritance.
-    None
+    let (message, fix) = who.described(file, mode);
+    Check::warning(id, message, fix)
 }
 
 #[cfg(unix)]
 fn readers(file: &Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
-    let Ok(metadata) = fs::metadata(file) else {
+    let Ok(metadata) = std::fs::metadata(file) else {
         return "it can't be looked at any more".to_owned();
     };
     let mode = metadata.mode() & 0o7777;

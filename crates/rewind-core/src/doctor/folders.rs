@@ -1,11 +1,11 @@
 //! The folders that are written to, and the stop.
-use super::{Check, LOCAL, id, on_this_host};
+use super::{Check, LOCAL, Status, id, on_this_host};
 use crate::{
     Error, ErrorCode,
     config::Config,
     marker::{self, Marker},
-    state::{FolderError, State, StateError, folder},
-    stop::Stops,
+    state::{State, StateError, folder},
+    stop::{StopNote, Stops},
 };
 use std::{
     fs, io,
@@ -18,7 +18,7 @@ pub(super) async fn state(config: &Config) -> ((Check, Option<State>), Check) {
     let shown = dir.display().to_string();
     let state = match on_this_host(LOCAL, move || State::open(dir)).await {
         None => Err(Check::silent(id::STATE_FOLDER, &shown)),
-        Some(Err(error)) => Err(Check::of_error(id::STATE_FOLDER, with_command(error))),
+        Some(Err(error)) => Err(Check::of_error(id::STATE_FOLDER, error.into())),
         Some(Ok(state)) => Ok(state),
     };
     let state = match state {
@@ -47,21 +47,6 @@ pub(super) async fn state(config: &Config) -> ((Check, Option<State>), Check) {
         format!("{shown}: private, and its database works"),
     );
     ((found, Some(state)), locks)
-}
-
-/// The command is the fix, where there is one.
-fn with_command(error: StateError) -> Error {
-    let command = match &error {
-        StateError::Folder(FolderError::OpenToOthers { dir, .. }) => {
-            Some(format!("Run `chmod 700 {}`.", crate::config::word(dir)))
-        }
-        _ => None,
-    };
-    let error = Error::from(error);
-    match command {
-        Some(command) => error.with_next(command),
-        None => error,
-    }
 }
 
 /// Whether a lock keeps others out.
@@ -163,13 +148,32 @@ pub(super) async fn stop(state_dir: PathBuf) -> Check {
     match look.await {
         None => Check::silent(id::STOP, &shown),
         Some(Err(error)) => Check::of_error(id::STOP, error),
-        Some(Ok(notes)) => match notes.into_iter().flatten().next() {
-            None => Check::ok(id::STOP, "none is in force"),
-            Some(note) => Check::warning(
-                id::STOP,
-                format!("{note}; every listed call and every guard is refused"),
-                "Lift it when the reason is gone: run `zerto-rewind resume`.",
+        Some(Ok(notes)) => in_force(notes),
+    }
+}
+
+/// The user's own alone, where the configuration that could name a folder with another one can't be read (`hidden`).
+pub(super) async fn stop_of_user(state_dir: PathBuf, hidden: bool) -> Check {
+    let check = stop(state_dir).await;
+    match check.status {
+        Status::Ok if hidden => Check::skipped(
+            id::STOP,
+            format!(
+                "not known, because of `{}`, which may name a state folder with a stop; your own for all folders is not in force",
+                id::CONFIGURATION
             ),
-        },
+        ),
+        _ => check,
+    }
+}
+
+fn in_force(notes: Vec<Option<StopNote>>) -> Check {
+    match notes.into_iter().flatten().next() {
+        None => Check::ok(id::STOP, "none is in force"),
+        Some(note) => Check::warning(
+            id::STOP,
+            format!("{note}; every listed call and every guard is refused"),
+            "Lift it when the reason is gone: run `zerto-rewind resume`.",
+        ),
     }
 }

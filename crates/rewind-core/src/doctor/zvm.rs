@@ -12,6 +12,8 @@ const SHOWN_MAX_LEN: usize = 100;
 const SKEW: SignedDuration = SignedDuration::from_secs(60);
 /// The first appliance with this API.
 const FIRST: (u64, u64) = (9, 5);
+const ONCE_MORE: &str = "After three refusals the same ones are not tried again, as the account would be locked; at a terminal, any command \
+    that asks the ZVM, such as `zerto-rewind find VM`, then asks whether to log in once more.";
 /// No VM has this name: the answer is short where the ZVM heeds filters.
 const NO_VM: &str = "zerto-rewind doctor";
 
@@ -43,7 +45,7 @@ pub(super) async fn run(
                 roles = login.roles;
             }
             Err(error) => {
-                report.add(Check::of_error(id::LOGIN, error.into()));
+                report.add(not_logged_in(config, error));
                 zvm = Err(id::LOGIN);
             }
         }
@@ -99,6 +101,22 @@ pub(super) async fn run(
     };
     asks.report.add(sessions);
     Ok(())
+}
+
+/// With where the account and its secret come from: there they are corrected.
+fn not_logged_in(config: &Config, error: zvm_client::Error) -> Check {
+    let in_a_moment =
+        matches!(&error, zvm_client::Error::LoginBlocked(blocked) if blocked.retry_after.is_some());
+    let error = Error::from(error);
+    if error.code != ErrorCode::LoginRefused || in_a_moment {
+        return Check::of_error(id::LOGIN, error);
+    }
+    let file = crate::config::word(&config.file);
+    let origin = config.secret_origin();
+    let next = format!(
+        "Check the account in {file} and its secret, which comes from {origin}. {ONCE_MORE}"
+    );
+    Check::of_error(id::LOGIN, error.with_next(next))
 }
 
 /// Asks one thing after another, until the ZVM is gone.

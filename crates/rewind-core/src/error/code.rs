@@ -87,7 +87,7 @@ codes! {
         next "Do nothing; ask the human what they want instead.";
     LoginRefused "login_refused" exit 5:
         "The ZVM refused the login, or no login is tried because earlier ones were refused."
-        next "Check `username` and `password` (or `client_id` and `client_secret`) in the configuration. After three refusals none is tried with the same ones: the account would be locked.";
+        next "Check `username` (or `client_id`) in the configuration, and the password (or client secret) there or wherever the configuration takes it from. After three refusals none is tried with the same ones: the account would be locked.";
     NotPermitted "not_permitted" exit 1:
         "The account lacks a permission on the ZVM."
         next "Give the account the role that the call needs (an administrator of the ZVM does that).";

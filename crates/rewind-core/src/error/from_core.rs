@@ -4,7 +4,11 @@ use crate::{config::ConfigError, lock::LockError, state::StateError};
 
 impl From<StateError> for Error {
     fn from(error: StateError) -> Self {
-        Self::new(ErrorCode::State, error.to_string())
+        let mapped = Self::new(ErrorCode::State, error.to_string());
+        match error.next() {
+            Some(next) => mapped.with_next(next),
+            None => mapped,
+        }
     }
 }
 
@@ -14,7 +18,16 @@ impl From<LockError> for Error {
             LockError::Ending => ErrorCode::Cancelled,
             _ => ErrorCode::State,
         };
-        Self::new(code, error.to_string())
+        let mapped = Self::new(code, error.to_string());
+        let next = match &error {
+            LockError::Folder(folder) => Some(folder.next()),
+            LockError::File(file) => file.next(),
+            LockError::Io { .. } | LockError::Ending => None,
+        };
+        match next {
+            Some(next) => mapped.with_next(next),
+            None => mapped,
+        }
     }
 }
 

@@ -53,6 +53,20 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// What to do about it; none where nothing fits better than the advice for any trouble with the state.
+    #[must_use]
+    pub fn next(&self) -> Option<String> {
+        match self {
+            Self::Folder(error) => Some(error.next()),
+            Self::File(error) => error.next(),
+            Self::Busy { .. } => {
+                Some("Try again; or end the process that keeps it busy.".to_owned())
+            }
+            Self::Newer { .. } => Some("Update this program.".to_owned()),
+            Self::Database { .. } | Self::Lock { .. } => None,
+        }
+    }
+
     pub(super) fn database(dir: &Path, source: rusqlite::Error) -> Self {
         let file = dir.join(schema::FILE);
         match source.sqlite_error_code() {

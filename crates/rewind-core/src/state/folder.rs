@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::private::{UnsafeWay, check_way};
+use crate::{
+    config::word,
+    private::{UnsafeWay, check_way},
+};
 
 /// Why the state folder is not used.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +60,41 @@ pub enum FolderError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+impl FolderError {
+    /// What to do about it.
+    #[must_use]
+    pub fn next(&self) -> String {
+        const ANOTHER: &str = "name another folder in `state_dir`";
+        match self {
+            Self::Symlink { .. } => {
+                "Name the folder that the link leads to in `state_dir`.".to_owned()
+            }
+            Self::NotAFolder { dir } => {
+                format!("Move {} away, or {ANOTHER}.", word(dir))
+            }
+            Self::ForeignOwner { dir, .. } => format!(
+                "Find out why it is another user's: each user has a folder of their own. Then {ANOTHER}, or run `sudo chown -R $USER {}`.",
+                word(dir)
+            ),
+            Self::OpenToOthers { dir, .. } => format!("Run `chmod 700 {}`.", word(dir)),
+            Self::UnsafeWay { way, .. } => match way {
+                UnsafeWay::OpenToAll { folder, .. } => {
+                    format!("Run `chmod o-w {}`, or {ANOTHER}.", word(folder))
+                }
+                UnsafeWay::ForeignLink { .. } => {
+                    "Name the folder that is meant in `state_dir`, without the link.".to_owned()
+                }
+                UnsafeWay::Io { .. } => {
+                    format!("Give this user permission to look at it, or {ANOTHER}.")
+                }
+            },
+            Self::Io { .. } => format!(
+                "Check that it is a local folder that this user can make and write to, with room left; or {ANOTHER}."
+            ),
+        }
+    }
 }
 
 /// Creates the folder where it is missing, checks that it is this user's alone, and resolves its path.

@@ -4,8 +4,7 @@ use std::{fs, path::Path};
 use owo_colors::OwoColorize as _;
 use rewind_core::{
     Error,
-    certificate::Fingerprint,
-    doctor::{self, Check, Report, Status},
+    doctor::{self, Check, Report, Status, id},
 };
 
 use crate::{
@@ -137,16 +136,7 @@ fn wrapped(text: &str, first: &str) -> String {
     if !is_drawn() {
         return format!("{first}{text}");
     }
-    let words: Vec<_> = text.split(' ').map(breakable).collect();
-    wrap(&words.join(" "), first)
-}
-
-/// A fingerprint may be broken in its middle. It is read with a space there, too.
-fn breakable(word: &str) -> String {
-    match word.split_at_checked(word.len() / 2 + 1) {
-        Some((left, right)) if word.parse::<Fingerprint>().is_ok() => format!("{left} {right}"),
-        _ => word.to_owned(),
-    }
+    wrap(&text, first)
 }
 
 fn word(status: Status) -> &'static str {
@@ -176,7 +166,11 @@ fn summary(report: &Report) -> String {
         .into_iter()
         .filter_map(count)
         .collect();
+    let stopped = |check: &Check| check.id == id::STOP && check.status == Status::Warning;
     let verdict = match report.status {
+        Status::Warning if report.checks.iter().any(stopped) => {
+            "Nothing failed, but changes are stopped and no guard is made"
+        }
         Status::Ok => "All is well",
         Status::Skipped | Status::Warning => "Nothing failed",
         Status::Failed => "Something does not work",

@@ -10,10 +10,9 @@ use std::{
 };
 
 use clap::{Args, ValueEnum, ValueHint};
-use directories::ProjectDirs;
 use rewind_core::{
     Error, ErrorCode, Site,
-    config::{CONFIG_ENV, Config, word},
+    config::{Config, default_file, word},
 };
 use serde::Serialize;
 
@@ -127,14 +126,21 @@ pub async fn run(
 ) -> Result<(), Error> {
     let cancel = interrupt.token();
     let report = tokio::select! {
-        report = init(config, args, interrupt) => report?,
-        () = cancel.cancelled() => {
-            return Err(Error::new(ErrorCode::Cancelled, "no configuration was written")
-                .with_next("Run `zerto-rewind init` again."));
-        }
+        biased;
+        // What it was about when it was interrupted does not matter.
+        report = init(config, args, interrupt) => match report {
+            Err(_) if cancel.is_cancelled() => return Err(interrupted()),
+            report => report?,
+        },
+        () = cancel.cancelled() => return Err(interrupted()),
     };
     output.result(&report, show);
     Ok(())
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorCode::Cancelled, "no configuration was written")
+        .with_next("Run `zerto-rewind init` again.")
 }
 
 async fn init(
@@ -143,13 +149,7 @@ async fn init(
     interrupt: &Interrupt,
 ) -> Result<Report, Error> {
     let file = target(config)?;
-    if fs::symlink_metadata(&file).is_ok() && !args.force {
-        return Err(Error::new(
-            ErrorCode::DestinationExists,
-            format!("{}: is there already", file.display()),
-        )
-        .with_next("Look at it with `zerto-rewind doctor`; or add --force, which replaces it and keeps a copy."));
-    }
+    files::check(&file, args.store, args.force)?;
     let person = terminal::is_there();
     let given = draft::Given::of(&args)?;
     if args.secret.password_stdin && person {
@@ -174,10 +174,14 @@ async fn init(
     }
     let login = login::run(&mut draft, given, &args, person, interrupt).await?;
     let source = login::keep(&draft, &args, person, login.given, login.secret.as_ref()).await?;
-    let written = files::write(&draft, &source, login.secret.as_ref(), args.force)?;
-    // What was written is read as every program will read it.
+    // What will be read is read before it is written.
     if !matches!(source, Source::Environment) {
-        Config::load(&draft.file)?;
+        let text = draft.text(&source, login.secret.as_ref());
+        Config::parse(&text, &draft.file).map_err(draft::in_arguments)?;
+    }
+    let written = files::write(&draft, &source, login.secret.as_ref(), args.force)?;
+    for problem in files::problems(&draft.file, &written.catalog) {
+        output::warning(&problem);
     }
     let next = next(&draft.file);
     Ok(Report {
@@ -191,30 +195,30 @@ async fn init(
     })
 }
 
-/// The file that is named, else one in the user's own folder of configurations.
+/// The file that is named, else the one that every program takes where none is.
 fn target(config: Option<&Path>) -> Result<PathBuf, Error> {
-    let named = Config::locate(config).ok();
-    let default = || {
-        ProjectDirs::from("", "", "zerto-rewind").map(|dirs| dirs.config_dir().join("config.json"))
-    };
-    let file = named.or_else(default).ok_or_else(|| {
+    let file = Config::named(config).or_else(default_file).ok_or_else(|| {
         usage("this user has no home folder").with_next("Name the file: --config FILE.")
     })?;
-    let file = std::path::absolute(&file).unwrap_or(file);
     // A link is followed, so that it stays one.
-    Ok(fs::canonicalize(&file).unwrap_or(file))
+    Ok(real(file))
 }
 
+fn real(file: PathBuf) -> PathBuf {
+    let file = std::path::absolute(&file).unwrap_or(file);
+    fs::canonicalize(&file).unwrap_or(file)
+}
+
+/// With the configuration named, unless it is the one that is found without that.
 fn next(file: &Path) -> Vec<String> {
-    let named = std::env::var_os(CONFIG_ENV).is_some_and(|named| Path::new(&named) == file);
-    let export = (!named).then(|| format!("export {CONFIG_ENV}={}", word(file)));
-    export
-        .into_iter()
-        .chain([
-            "zerto-rewind doctor".to_owned(),
-            "zerto-rewind install claude".to_owned(),
-        ])
-        .collect()
+    let found = Config::locate(None).is_ok_and(|found| real(found) == file);
+    let program = match found {
+        true => "zerto-rewind".to_owned(),
+        false => format!("zerto-rewind --config {}", word(file)),
+    };
+    ["doctor", "install claude"]
+        .map(|command| format!("{program} {command}"))
+        .to_vec()
 }
 
 fn show(report: &Report) -> String {

@@ -1,7 +1,7 @@
 //! `zerto-rewind stop` and `resume`: refuse every listed call of this user, at once and until a person lifts it.
 use crate::{output::Output, session};
 use rewind_core::{
-    Error,
+    Error, ErrorCode,
     config::{self, Config},
     stop::{Stop, StopNote, Stops},
 };
@@ -42,7 +42,12 @@ pub fn stop(args: StopArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
         let note = stop.engage(args.reason.as_deref(), &session::caller())?;
         Ok((Some(note), before))
     };
-    report(config.as_deref(), json, engage, |report| {
+    // Where none is named it is the user's own stop, which holds for every configuration, and which waits for none to be read.
+    let folder = match Config::named(config.as_deref()) {
+        Some(file) => Config::state_dir_of(&file).map_err(Error::from),
+        None => of_user(),
+    };
+    report(folder, json, engage, |report| {
         let note = report
             .stopped
             .as_ref()
@@ -75,22 +80,24 @@ pub fn resume(_args: ResumeArgs, config: Option<PathBuf>, json: bool) -> ExitCod
         }
         Ok((None, before))
     };
-    report(config.as_deref(), json, lift, |report| {
-        match &report.before {
-            Some(note) => format!("resumed; it was {note}"),
-            None => format!("not stopped: nothing to resume\n{}", report.file.display()),
-        }
+    let folder = match Config::locate(config.as_deref()) {
+        Ok(file) => Config::state_dir_of(&file).map_err(Error::from),
+        Err(_) => of_user(),
+    };
+    report(folder, json, lift, |report| match &report.before {
+        Some(note) => format!("resumed; it was {note}"),
+        None => format!("not stopped: nothing to resume\n{}", report.file.display()),
     })
 }
 
 fn report(
-    config: Option<&Path>,
+    folder: Result<PathBuf, Error>,
     json: bool,
     act: impl FnOnce(&Stop) -> Result<(Option<StopNote>, Option<StopNote>), Error>,
     text: impl FnOnce(&Report) -> String,
 ) -> ExitCode {
     let output = Output::new(json);
-    let done = state_dir(config).and_then(|folder| {
+    let done = folder.and_then(|folder| {
         let stop = Stop::at(&folder);
         let (stopped, before) = act(&stop)?;
         let file = stop.path().to_owned();
@@ -110,10 +117,10 @@ fn report(
     }
 }
 
-/// The configuration's state folder; the platform's where no configuration is named, since a stop must not wait for one.
-fn state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
-    match Config::locate(config) {
-        Ok(file) => Ok(Config::state_dir_of(&file)?),
-        Err(error) => config::default_state_dir().ok_or_else(|| error.into()),
-    }
+/// The platform's state folder.
+fn of_user() -> Result<PathBuf, Error> {
+    config::default_state_dir().ok_or_else(|| {
+        let why = "no configuration file is named, and this user has no home folder";
+        Error::new(ErrorCode::Configuration, why).with_next("Name one: --config FILE.")
+    })
 }

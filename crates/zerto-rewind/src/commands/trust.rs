@@ -8,7 +8,7 @@ use rewind_core::{
 };
 use serde::Serialize;
 
-use crate::{interrupt::Interrupt, output, output::Output, session, terminal};
+use crate::{interrupt::Interrupt, output, output::Output, session, terminal, wrap::hanging};
 
 /// What is trusted.
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ pub async fn run(
         )
         .with_next("Run `zerto-rewind trust` in a terminal; or write the right SHA-256 as `tls_fingerprint` to the configuration."));
     }
-    output::note(&question);
+    output::note(&hanging(&output::lines(&question), ""));
     let agrees = tokio::select! {
         agrees = terminal::agrees("Trust the certificate that it shows now?") => agrees,
         () = interrupt.token().cancelled_owned() => return Err(undecided()),
@@ -121,12 +121,13 @@ fn question(
     let zvm = certificate.zvm();
     match known {
         None => {
-            format!("The certificate of {zvm} was never accepted. SHA-256:\n  shown now  {shown}")
+            format!("The certificate of {zvm} was never accepted. SHA-256:\n{shown}")
         }
+        // A fingerprint has its line to itself, so that it can be copied and compared.
         Some(known) => format!(
-            "The certificate of {zvm} has changed. SHA-256:\n  known      {} ({})\n  shown now  {shown}",
-            known.sha256,
-            remembered(known)
+            "The certificate of {zvm} has changed.\nSHA-256 of the one that is known ({}):\n{}\nSHA-256 of the one that is shown now:\n{shown}",
+            remembered(known),
+            known.sha256
         ),
     }
 }
@@ -147,7 +148,7 @@ fn report(
     };
     output.result(&report, |report| {
         format!(
-            "The certificate of {} is trusted ({why}). SHA-256:\n  {}",
+            "The certificate of {} is trusted ({why}). SHA-256:\n{}",
             report.zvm, report.shown
         )
     });

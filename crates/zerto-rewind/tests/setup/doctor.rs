@@ -273,7 +273,7 @@ async fn a_first_certificate_is_shown_and_not_remembered() {
 async fn without_a_configuration_the_rest_is_skipped() {
     let world = World::new().await;
     for (text, said) in [
-        (None, "install -m 600"),
+        (None, "init"),
         (Some("{"), "EOF"),
         (
             Some("{\"zerto_url\": \"https://zvm\", \"pasword\": \"hunter2\"}"),
@@ -298,18 +298,38 @@ async fn without_a_configuration_the_rest_is_skipped() {
             &[id::NAME, id::LOGIN, id::SESSIONS],
         );
         assert!(!checks.to_string().contains("hunter2"));
-        // What can be told all the same.
+        // What can be told all the same; a stop where the configuration says can't.
         assert_eq!(
             (status(&checks, id::STOP), status(&checks, "clients")),
-            ("ok", "ok")
+            ("skipped", "ok")
         );
+        let stop = checks[id::STOP]["message"].as_str().unwrap();
+        assert!(stop.contains("not known"), "{stop}");
     }
+    // The user's own holds, whatever the configuration says.
+    let mut of_user = world.command(&["stop", "--reason", "3 a.m."]);
+    let run = world
+        .finish(of_user.env_remove("ZERTO_REWIND_CONFIG"))
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let (_, checks) = diagnose(&world).await;
+    warned(&checks, id::STOP, "3 a.m.");
+    let mut of_user = world.command(&["resume"]);
+    let run = world
+        .finish(of_user.env_remove("ZERTO_REWIND_CONFIG"))
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
     let mut unnamed = doctor(&world, &["--json"]);
     let run = world
         .finish(unnamed.env_remove("ZERTO_REWIND_CONFIG"))
         .await;
     assert_eq!(run.code, 2);
-    assert!(run.stdout.contains("--config FILE"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("--config FILE") && run.stdout.contains("zerto-rewind init"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("none is in force"), "{}", run.stdout);
     // What this version can't honour.
     world.configure(json!({ "confirmation": "form" }));
     let (code, checks) = diagnose(&world).await;
@@ -339,6 +359,32 @@ async fn files_that_others_may_use_are_told() {
         "chmod 600",
         &[id::SECRET],
     );
+    // A mistake beside it hides nothing.
+    let whole = fs::read_to_string(world.config()).unwrap();
+    for broken in [
+        whole.replace('}', ",}"),
+        whole.replace("\"verify_tls\"", "\"verify\""),
+    ] {
+        world.write_config(&broken);
+        let (code, checks) = diagnose(&world).await;
+        assert_eq!(code, 2);
+        failed(
+            &checks,
+            id::CONFIGURATION,
+            "configuration",
+            "Correct",
+            &[id::NAME],
+        );
+        failed(&checks, id::CONFIG_FILE, "configuration", "chmod 600", &[]);
+        let run = world.run(&["find", "jp-ubuntu"]).await;
+        assert!(
+            run.code == 2 && run.stderr.contains("chmod 600") && run.stderr.contains("Correct"),
+            "{}",
+            run.stderr
+        );
+    }
+    world.write_config(&whole);
+    let (_, checks) = diagnose(&world).await;
     // The way to the ZVM is looked at all the same; nothing is sent.
     assert_eq!(status(&checks, id::CERTIFICATE), "ok");
     assert_eq!(status(&checks, id::LOGIN), "skipped");
@@ -467,12 +513,16 @@ async fn folders_are_tried() {
         "chmod 700",
         &[id::LOCKS, id::CERTIFICATE, id::LOGIN, id::SESSIONS],
     );
+    let fix = checks[id::STATE_FOLDER]["fix"].as_str().unwrap();
+    assert!(fix.starts_with("Run `chmod 700 "), "{fix}");
     mode("state", 0o700);
     symlink(world.path("state"), world.path("link")).unwrap();
     world.configure(json!({ "state_dir": "link" }));
     let (code, checks) = diagnose(&world).await;
     assert_eq!(code, 1);
     failed(&checks, id::STATE_FOLDER, "state", "symlink", &[]);
+    let fix = checks[id::STATE_FOLDER]["fix"].as_str().unwrap();
+    assert!(fix.contains("the link leads to"), "{fix}");
     assert_eq!(
         fs::read_dir(world.path("state"))
             .unwrap()
@@ -513,6 +563,12 @@ async fn folders_are_tried() {
     let (code, checks) = diagnose(&world).await;
     assert_eq!(code, 0);
     warned(&checks, id::STOP, "looking at it");
+    let shown = world.finish(&mut doctor(&world, &[])).await;
+    assert!(
+        shown.stdout.contains("changes are stopped"),
+        "{}",
+        shown.stdout
+    );
 }
 
 #[tokio::test]
@@ -541,6 +597,7 @@ async fn each_step_of_the_way_is_told_apart() {
         "refused",
         &after_name[1..],
     );
+    assert!(!checks.to_string().contains("os error"), "{checks:#}");
     assert_eq!(status(&checks, id::NAME), "ok");
 
     let http = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -555,7 +612,14 @@ async fn each_step_of_the_way_is_told_apart() {
     world.configure(json!({ "zerto_url": format!("https://{address}") }));
     let (code, checks) = diagnose(&world).await;
     assert_eq!(code, 5);
-    failed(&checks, id::TLS, "zvm_unreachable", "443", &after_name[2..]);
+    failed(
+        &checks,
+        id::TLS,
+        "zvm_unreachable",
+        "does not speak TLS",
+        &after_name[2..],
+    );
+    assert!(!checks.to_string().contains("Invalid"), "{checks:#}");
     served.join().unwrap();
 
     // By a proxy, it is the proxy that has to answer.
@@ -586,7 +650,8 @@ async fn a_refused_login_is_sent_once_and_the_gate_is_heeded() {
     let (code, checks) = diagnose(&world).await;
     assert_eq!((code, logins(&world)), (5, 1));
     failed(&checks, id::LOGIN, "login_refused", "wrong", &AFTER_LOGIN);
-    assert!(!checks[id::LOGIN]["fix"].as_str().unwrap().is_empty());
+    let fix = checks[id::LOGIN]["fix"].as_str().unwrap();
+    assert!(fix.contains("comes from the configuration itself"), "{fix}");
     // Right after a refusal none is sent, whoever asks.
     let (code, checks) = diagnose(&world).await;
     assert_eq!((code, logins(&world)), (5, 1));
@@ -773,9 +838,13 @@ async fn at_a_terminal_it_fits_and_colours_are_a_choice() {
         );
         if !coloured {
             let report = screen.split("\u{1b}[2K").last().unwrap();
+            let fingerprint = world.sim.fingerprint().to_uppercase();
             for line in report.lines() {
-                assert!(line.chars().count() <= 80, "{line:?}");
+                // It can be copied as it is.
+                let is_fingerprint = line.trim().replace(':', "") == fingerprint;
+                assert!(is_fingerprint || line.chars().count() <= 80, "{line:?}");
             }
+            assert!(report.replace(':', "").contains(&fingerprint), "{report}");
             assert!(report.contains("Nothing failed"), "{report}");
         }
     }

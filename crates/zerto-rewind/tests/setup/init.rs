@@ -1,5 +1,5 @@
 //! What `init` asks, tries and writes.
-use crate::support::{Run, World, interrupt, terminal::Terminal};
+use crate::support::{Run, World, interrupt, stdio::Server, terminal::Terminal};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -121,12 +121,11 @@ async fn flags_alone_suffice() {
     assert_eq!(report["configuration"], new.file.to_str().unwrap());
     assert_eq!(report["site"]["name"], "Production");
     assert_eq!(report["kept"], Value::Null);
-    assert!(
-        report["next"]
-            .to_string()
-            .contains("export ZERTO_REWIND_CONFIG="),
-        "{report}"
-    );
+    // As they stand there, they work on what was written.
+    for command in report["next"].as_array().unwrap() {
+        let named = format!("zerto-rewind --config {}", new.file.display());
+        assert!(command.as_str().unwrap().starts_with(&named), "{report}");
+    }
     // The original four keys, and what was asked for.
     let written = fs::read_to_string(&new.file).unwrap();
     let keys: Vec<_> = written
@@ -171,7 +170,10 @@ async fn flags_alone_suffice() {
         .await;
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     assert!(
-        shown.stdout.contains("zerto-rewind doctor"),
+        shown.stdout.contains(&format!(
+            "zerto-rewind --config {} doctor",
+            new.file.display()
+        )),
         "{}",
         shown.stdout
     );
@@ -321,7 +323,7 @@ async fn what_is_wrong_is_told_and_nothing_is_written() {
         (
             &["--url", &url, "--username", "u", "--password-file", "none"],
             2,
-            "`password_file`",
+            "--password-file",
         ),
         (
             &[
@@ -333,7 +335,7 @@ async fn what_is_wrong_is_told_and_nothing_is_written() {
                 "false",
             ],
             2,
-            "`password_command`",
+            "--password-command",
         ),
         (
             &["--url", &url, "--username", "u", "--password-command", "'"],
@@ -393,12 +395,28 @@ async fn what_is_wrong_is_told_and_nothing_is_written() {
             2,
             "--password",
         ),
+        (&["--password-stdin=hunter2"], 2, "--password-stdin"),
+        (&["--password-stdin", "hunter2"], 2, "unexpected argument"),
+        (&["--store=hunter2"], 2, "--store"),
+        (&["--json", "hunter2"], 2, "unexpected argument"),
+        (
+            &["--url", &url, "--username", "a\tb", "--password-env"],
+            2,
+            "control character",
+        ),
     ] {
-        let run = new.run(&mut new.init(arguments)).await;
+        let mut command = new.init(arguments);
+        // Whether it is set is looked at first of all.
+        if arguments.contains(&"--password-env") && said != "is not set" {
+            command.env("ZERTO_REWIND_PASSWORD", "x");
+        }
+        let run = new.run(&mut command).await;
         let shown = format!("{}{}", run.stdout, run.stderr);
         assert_eq!(run.code, code, "{arguments:?}: {shown}");
         assert!(shown.contains(said), "{said:?} is not in {shown}");
         assert!(!shown.contains("hunter2"), "{shown}");
+        // What is not written yet can't be corrected.
+        assert!(!shown.contains("in /"), "{shown}");
         assert!(
             !new.file.parent().unwrap().exists(),
             "{arguments:?} wrote something"
@@ -409,6 +427,7 @@ async fn what_is_wrong_is_told_and_nothing_is_written() {
         ("wrong", "login_refused"),
         ("", "is empty"),
         ("a\nb\n", "several lines"),
+        ("a\0b\n", "control character"),
     ] {
         let run = new.fed(&mut new.given(&["--password-stdin"]), input).await;
         assert_ne!(run.code, 0);
@@ -466,6 +485,185 @@ async fn nothing_is_overwritten_unless_that_is_said_and_then_a_copy_is_kept() {
         new.world.sim.requests().is_empty(),
         "--no-test asks nothing"
     );
+}
+
+/// Of what has no end, or is waited for, no copy can be kept.
+#[tokio::test]
+async fn nothing_but_a_plain_file_is_replaced() {
+    let mut new = New::new().await;
+    let (pipe, folder) = (new.world.path("pipe"), new.world.path("folder"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    fs::create_dir(&folder).unwrap();
+    let dangling = new.world.path("dangling");
+    symlink("nothing", &dangling).unwrap();
+    let device = new.world.path("device");
+    symlink("/dev/full", &device).unwrap();
+    let below = new.world.path("pipe/below/config.json");
+    for (file, said) in [
+        (&PathBuf::from("/dev/full"), "not a regular file"),
+        (&device, "not a regular file"),
+        (&pipe, "not a regular file"),
+        (&folder, "not a regular file"),
+        (&dangling, "a link to what is not there"),
+        (&below, "can't be written"),
+    ] {
+        new.file = file.clone();
+        for force in [&["--force"][..], &[]] {
+            let run = new
+                .fed(
+                    &mut new.given(&[&["--password-stdin"], force].concat()),
+                    "x",
+                )
+                .await;
+            assert_eq!(run.code, 1, "{file:?}: {}", run.stderr);
+            assert!(
+                run.stderr.contains("[destination_unusable]") && run.stderr.contains(said),
+                "{file:?}: {}",
+                run.stderr
+            );
+        }
+    }
+    // Nor where the secret and the catalog would be.
+    new.file = folder.join("config.json");
+    let is_fifo = |path: &Path| {
+        use std::os::unix::fs::FileTypeExt as _;
+        fs::symlink_metadata(path).unwrap().file_type().is_fifo()
+    };
+    for name in ["zvm.secret", "catalog.toml"] {
+        let there = folder.join(name);
+        fs::rename(&pipe, &there).unwrap();
+        let store = ["--password-stdin", "--store", "file", "--force"];
+        let run = new.fed(&mut new.given(&store), "x").await;
+        assert_eq!(run.code, 1, "{name}: {}", run.stderr);
+        assert!(run.stderr.contains(name), "{}", run.stderr);
+        assert!(is_fifo(&there));
+        fs::rename(&there, &pipe).unwrap();
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    assert!(!Path::new("/dev/full.bak").exists());
+    assert!(new.world.sim.requests().is_empty(), "something was sent");
+}
+
+#[tokio::test]
+async fn a_second_source_of_the_secret_is_told_before_anything_is_sent() {
+    let new = New::new().await;
+    for (extra, set, said) in [
+        (
+            &["--password-stdin"][..],
+            true,
+            "unset ZERTO_REWIND_PASSWORD",
+        ),
+        (&["--password-file", "x"], true, "--password-env"),
+        (&["--password-env"], false, "is not set"),
+    ] {
+        let mut command = new.given(extra);
+        if set {
+            command.env("ZERTO_REWIND_PASSWORD", new.password());
+        }
+        let run = new.fed(&mut command, &new.password()).await;
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+        assert!(!new.file.parent().unwrap().exists());
+    }
+    // Of another account, it is none.
+    let mut command = new.given(&["--password-stdin"]);
+    let run = new
+        .fed(
+            command.env("ZERTO_REWIND_CLIENT_SECRET", "x"),
+            &new.password(),
+        )
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(
+        new.world
+            .sim
+            .requests()
+            .iter()
+            .filter(|request| request.is("POST", "/token"))
+            .count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn what_it_makes_without_a_name_is_found_without_one() {
+    let new = New::new().await;
+    let (url, ca) = (new.world.sim.url(), new.world.sim.ca_file());
+    let unnamed = |arguments: &[&str]| {
+        let mut command = new.world.command(arguments);
+        command
+            .env_remove("ZERTO_REWIND_CONFIG")
+            .current_dir(new.world.folder.path());
+        command
+    };
+    let run = new.run(&mut unnamed(&["find", "jp-ubuntu"])).await;
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("zerto-rewind init"), "{}", run.stderr);
+    let arguments = [
+        "--json",
+        "init",
+        "--url",
+        url,
+        "--username",
+        "admin",
+        "--ca-file",
+        ca.to_str().unwrap(),
+        "--password-stdin",
+    ];
+    let run = new.fed(&mut unnamed(&arguments), &new.password()).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report = run.json();
+    assert_eq!(
+        report["next"],
+        json!(["zerto-rewind doctor", "zerto-rewind install claude"])
+    );
+    let file = PathBuf::from(report["configuration"].as_str().unwrap());
+    assert!(file.starts_with(new.world.folder.path()), "{file:?}");
+    let run = new.run(&mut unnamed(&["find", "jp-ubuntu"])).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    // A server, too; and what is there and broken is not passed over.
+    let mut server = Server::of(&mut unnamed(&["mcp"]));
+    server.initialize("2025-11-25").await;
+    let found = server
+        .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
+        .await;
+    assert_ne!(found["isError"], true, "{found}");
+    write(&file, "{");
+    let found = server
+        .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
+        .await;
+    assert_eq!(
+        found["structuredContent"]["error"]["code"], "configuration",
+        "{found}"
+    );
+}
+
+#[tokio::test]
+async fn what_doctor_would_warn_of_is_told_at_once() {
+    let new = New::new().await;
+    let folder = new.file.parent().unwrap();
+    fs::create_dir(folder).unwrap();
+    let catalog = folder.join("catalog.toml");
+    write(&catalog, "version = 1\n[[gard]]\n");
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o775)).unwrap();
+    let run = new
+        .fed(&mut new.given(&["--password-stdin"]), &new.password())
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for said in ["chmod go-w", "gard", "catalog"] {
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+    assert_eq!(run.stderr.matches("warning: ").count(), 3, "{}", run.stderr);
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::remove_file(&catalog).unwrap();
+    let run = new
+        .fed(
+            &mut new.given(&["--password-stdin", "--force"]),
+            &new.password(),
+        )
+        .await;
+    assert_eq!((run.code, &*run.stderr), (0, ""));
 }
 
 #[tokio::test]
@@ -566,7 +764,13 @@ async fn a_person_can_leave_at_any_question() {
             None,
             130,
         ),
-        // The end of the input.
+        // The end of the input, in the middle of an answer, too: nothing of it is sent.
+        (
+            &["--url", url, "--no-test", "--username", "u"],
+            "Password (not shown):",
+            Some("hunter2\u{4}"),
+            3,
+        ),
         (&["--no-test"], "The ZVM's address:", Some("\u{4}"), 3),
         (
             &["--url", url, "--no-test", "--username", "u"],
@@ -589,6 +793,16 @@ async fn a_person_can_leave_at_any_question() {
         );
         let screen = terminal.end();
         assert_eq!(run.code, code, "{question}: {screen}");
+        // What is said of it stands on a line of its own.
+        let is_said = |line: &str| line.contains("error[") || line.contains("interrupted[");
+        let (said, stuck): (Vec<_>, Vec<_>) = screen
+            .lines()
+            .filter(|line| is_said(line))
+            .partition(|line| !line.contains(question));
+        assert!(
+            said.len() == 1 && stuck.is_empty(),
+            "{question}: {screen:?}"
+        );
         assert!(!new.file.parent().unwrap().exists(), "{question}: {screen}");
     }
     assert!(new.world.sim.requests().is_empty());

@@ -111,6 +111,32 @@ pub fn demo(temporary: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Gives a file to another user; false, and said so, where this user can't.
+#[cfg(unix)]
+pub fn given_away(path: &Path) -> bool {
+    const NOBODY: u32 = 65_534;
+    let as_root = ["-h", &NOBODY.to_string(), path.to_str().unwrap()].map(str::to_owned);
+    let given = |program: &str, first: &[&str]| {
+        let status = std::process::Command::new(program)
+            .args(first)
+            .args(&as_root)
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    if given("chown", &[]) || given("sudo", &["-n", "chown"]) {
+        return true;
+    }
+    assert!(
+        std::env::var_os("ZERTO_REWIND_REQUIRE_ALL").is_none_or(|value| value != "1"),
+        "nothing can be given to another user: run as root, or with a sudo that does not ask"
+    );
+    eprintln!(
+        "SKIPPED: nothing can be given to another user here (root can); ZERTO_REWIND_REQUIRE_ALL=1 makes that a failure"
+    );
+    false
+}
+
 pub fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().next().is_none()
 }
@@ -119,12 +145,16 @@ pub fn is_empty(folder: &Path) -> bool {
 /// is neither looked at nor touched.
 pub fn program(path: &str, config: &Path) -> Command {
     let mut command = Command::new(path);
-    if let Some(home) = config.parent() {
-        command
+    match config.parent() {
+        Some(home) => command
             .env("HOME", home)
-            .env("XDG_STATE_HOME", home.join("home"));
-    }
+            .env("XDG_STATE_HOME", home.join("home"))
+            .env_remove("XDG_CONFIG_HOME"),
+        None => command.env("XDG_CONFIG_HOME", "/nowhere"),
+    };
     command
+        .env_remove("ZERTO_REWIND_PASSWORD")
+        .env_remove("ZERTO_REWIND_CLIENT_SECRET")
         .env("ZERTO_REWIND_CONFIG", config)
         .env("USER", "justin")
         .env_remove("RUST_LOG")

@@ -197,14 +197,22 @@ pub(crate) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// The certificate error below an error. An `io::Error` hides what it wraps from `source`.
+/// The certificate error below an error.
 fn certificate_error<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> Option<&'a rustls::CertificateError> {
+    match tls_error(error) {
+        Some(rustls::Error::InvalidCertificate(certificate)) => Some(certificate),
+        _ => None,
+    }
+}
+
+/// The error of TLS below an error. An `io::Error` hides what it wraps from `source`.
+fn tls_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(rustls::Error::InvalidCertificate(certificate)) = error.downcast_ref() {
-            return Some(certificate);
+        if let Some(tls) = error.downcast_ref() {
+            return Some(tls);
         }
         next = match error
             .downcast_ref::<io::Error>()
@@ -217,8 +225,11 @@ fn certificate_error<'a>(
     None
 }
 
-/// The text of the error at the bottom: the others only say that there is one below.
+/// The error at the bottom, in words: the others only say that there is one below.
 fn innermost(error: &(dyn StdError + 'static)) -> String {
+    if let Some(tls) = tls_error(error) {
+        return tls::in_words(tls);
+    }
     let mut last = error;
     while let Some(source) = last.source() {
         last = source;
@@ -226,6 +237,10 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
     match last.downcast_ref::<io::Error>().map(io::Error::kind) {
         // rustls has a whole story about this, with a link.
         Some(io::ErrorKind::UnexpectedEof) => "the connection was closed".into(),
-        _ => decode::line(&last.to_string()),
+        _ => {
+            let said = decode::line(&last.to_string());
+            let name = said.strip_prefix("failed to lookup address information: ");
+            name.map(str::to_owned).unwrap_or(said)
+        }
     }
 }

@@ -364,18 +364,19 @@ async fn a_ca_file_vouches_for_the_certificate_that_it_holds() {
         assert!(matches!(error, Error::Certificate { .. }), "{error}");
         assert!(error.to_string().contains("another name"), "{error}");
 
-        let mut old = params(&NAMES);
-        old.is_ca = is_ca;
+        let (mut old, mut young) = (params(&NAMES), params(&NAMES));
         old.not_after = date_time_ymd(2001, 1, 1);
-        let server = serving(&old).await;
-        let error = ask(server.url(), pem(&file, &server.certificate))
-            .await
-            .unwrap_err();
-        assert!(matches!(error, Error::Certificate { .. }), "{error}");
-        assert!(
-            error.to_string().contains("not valid at this time"),
-            "{error}"
-        );
+        young.not_before = date_time_ymd(3000, 1, 1);
+        young.not_after = date_time_ymd(3001, 1, 1);
+        for (mut params, says) in [(old, "has expired"), (young, "not valid yet")] {
+            params.is_ca = is_ca;
+            let server = serving(&params).await;
+            let error = ask(server.url(), pem(&file, &server.certificate))
+                .await
+                .unwrap_err();
+            assert!(matches!(error, Error::Certificate { .. }), "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The story of an agent that asks nobody. Each act checks what it shows.
 use std::{collections::BTreeMap, fs, time::Instant};
 
+use crate::cli::DEMO_GUEST_OPS;
+
 use super::{
     Stopped,
     agent::{Agent, Answer},
@@ -35,7 +37,7 @@ pub async fn start(stage: &Stage) -> Result<Agent, Stopped> {
     let mut proxy = stage.program(["proxy", "--name", guest_ops::NAME, "--"])?;
     proxy
         .arg(std::env::current_exe()?)
-        .args(["demo-guest-ops", "--guests"])
+        .args([DEMO_GUEST_OPS, "--guests"])
         .arg(stage.guests())
         .arg("--received")
         .arg(stage.path(RECEIVED));

@@ -65,6 +65,7 @@ impl Given {
         } else {
             Self::keyring(args)
         };
+        check_environment(args, source.as_ref())?;
         let missing = [
             ("--url", args.url.is_none()),
             (
@@ -105,6 +106,56 @@ impl Given {
         Err(usage(format!("there is no terminal to ask on, and these are missing: {missing}"))
             .with_next("Give them, or run it at a terminal. A password is never an argument: others would see it."))
     }
+}
+
+/// The environment is a source, too: where another one is written, every program would refuse the two of them.
+fn check_environment(args: &InitArgs, source: Option<&Source>) -> Result<(), Error> {
+    let variable = match args.client_id {
+        Some(_) => CLIENT_SECRET_ENV,
+        None => PASSWORD_ENV,
+    };
+    let set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    match (source, set) {
+        (Some(Source::Environment), false) if !args.no_test => Err(usage(format!(
+            "--password-env: {variable} is not set"
+        ))
+        .with_next("Set it, or give --no-test to write a configuration that is not tried.")),
+        (Some(Source::Environment), _) | (_, false) => Ok(()),
+        (_, true) => Err(usage(format!(
+            "{variable} is set, and would be a second source of the same secret, which every program refuses"
+        ))
+        .with_next(format!(
+            "Unset it (`unset {variable}`); or give --password-env, so that the secret comes from it now and later."
+        ))),
+    }
+}
+
+/// A mistake that is told of a file which is not written yet, as one of the arguments and answers that it is made of.
+pub fn in_arguments(error: ConfigError) -> Error {
+    match error {
+        ConfigError::Invalid {
+            key, problem, fix, ..
+        } => {
+            let option = key.map(|key| match &*key {
+                "zerto_url" => "--url: ".to_owned(),
+                key => {
+                    let key = key.replacen("client_secret", "password", 1);
+                    format!("--{}: ", key.replace('_', "-"))
+                }
+            });
+            let fix = fix.unwrap_or_else(|| "correct it".to_owned());
+            usage(format!("{}{problem}", option.unwrap_or_default())).with_next(sentence(&fix))
+        }
+        other => other.into(),
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase());
+    let mut sentence: String = first.into_iter().flatten().chain(letters).collect();
+    sentence.push('.');
+    sentence
 }
 
 /// The words of a command line, as a shell would take it apart. A program with a path is one of the current folder.
@@ -213,14 +264,25 @@ impl Draft {
 
     /// The configuration, with this secret in it.
     pub fn config(&self, secret: &SecretString) -> Result<Config, Error> {
-        Ok(self.parse(secret)?)
+        self.parse(secret).map_err(in_arguments)
     }
 
     /// Whether everything can be as it is, with this address; else why not, without the file that is not there yet.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
         let mut draft = self.clone();
         draft.url = url.to_owned();
-        match draft.without_login() {
+        draft.check()
+    }
+
+    /// As [`check_url`](Self::check_url), with this account.
+    pub fn check_account(&self, account: &str) -> Result<(), String> {
+        let mut draft = self.clone();
+        draft.account = account.to_owned();
+        draft.check()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self.without_login() {
             Ok(_) => Ok(()),
             Err(ConfigError::Invalid {
                 key, problem, fix, ..

@@ -5,10 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rewind_core::{Error, ErrorCode};
+use rewind_core::{Error, ErrorCode, catalog::Catalog, config::word, private};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::draft::{CATALOG, Draft, Source};
+use super::{
+    Store,
+    draft::{CATALOG, Draft, SECRET, Source},
+};
 
 /// What a catalog begins with.
 const EMPTY_CATALOG: &str = include_str!("catalog.toml");
@@ -19,6 +22,86 @@ pub struct Written {
     pub kept: Option<PathBuf>,
     /// The catalog; one that was there is as it was.
     pub catalog: PathBuf,
+}
+
+/// Whether it can be written to these places, before anybody is asked anything: what is there is a plain file or nothing, and may be
+/// replaced where it would be; the folder takes files.
+///
+/// # Errors
+/// `destination_exists`, `destination_unusable`.
+pub fn check(file: &Path, store: Option<Store>, replace: bool) -> Result<(), Error> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let secret = (store == Some(Store::File)).then(|| folder.join(SECRET));
+    for path in [Some(file.to_owned()), secret].into_iter().flatten() {
+        if is_there(&path)? && !replace {
+            return Err(Error::new(
+                ErrorCode::DestinationExists,
+                format!("{}: is there already", path.display()),
+            )
+            .with_next(format!(
+                "Look at it (a configuration: `zerto-rewind --config {} doctor`); or add --force, which replaces it and keeps a copy.",
+                word(file)
+            )));
+        }
+    }
+    is_there(&folder.join(CATALOG))?;
+    let there = folder.ancestors().find(|path| path.exists());
+    let there = there.unwrap_or(Path::new("/"));
+    takes_files(there).map_err(|error| unusable(there, &error))
+}
+
+/// Whether there is a plain file, or a link to one. Of anything else no copy can be kept: a device has no end, and a pipe is waited for.
+fn is_there(path: &Path) -> Result<bool, Error> {
+    let wrong = |what: &str| {
+        Error::new(
+            ErrorCode::DestinationUnusable,
+            format!("{}: {what}", path.display()),
+        )
+        .with_next("Move it away, or name another place with --config FILE.")
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(unusable(path, &error)),
+        Ok(_) => {}
+    }
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(true),
+        Ok(_) => Err(wrong("is not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(wrong("is a link to what is not there"))
+        }
+        Err(error) => Err(unusable(path, &error)),
+    }
+}
+
+fn takes_files(folder: &Path) -> io::Result<()> {
+    if !fs::metadata(folder)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Access, access};
+        access(folder, Access::WRITE_OK | Access::EXEC_OK)?;
+    }
+    Ok(())
+}
+
+/// What a person should know of what is there now, before `doctor` says it.
+pub fn problems(file: &Path, catalog: &Path) -> Vec<String> {
+    let mut problems: Vec<_> = [file, catalog]
+        .into_iter()
+        .filter_map(|file| {
+            let (problem, fix) = private::others_may_write(file)?.described(file, "600");
+            Some(format!("{problem}\n{fix}"))
+        })
+        .collect();
+    if let Err(error) = Catalog::load(catalog).map_err(Error::from) {
+        problems.push(format!(
+            "the catalog that was there before can't be used, so every call of an agent's tools is refused: {}\n{}",
+            error.message, error.next
+        ));
+    }
+    problems
 }
 
 /// Writes the secret's file, the catalog, and last the configuration that names them. Each is whole or not there, and private.
@@ -85,12 +168,12 @@ fn put(file: &Path, content: &[u8], replace: bool) -> Result<Option<PathBuf>, Er
 
 /// A copy beside the file, private as it may hold a secret. None where there is no file.
 fn keep(file: &Path) -> io::Result<Option<PathBuf>> {
+    // Looked at in the beginning, and again: a person may have taken a while.
     match fs::metadata(file) {
-        // Of anything else no copy can be kept: a device has no end, and a pipe is waited for.
-        Ok(metadata) if !metadata.is_file() => {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => {
             return Err(io::Error::other("what is there is not a regular file"));
         }
-        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
@@ -139,7 +222,6 @@ fn unusable(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rewind_core::catalog::Catalog;
 
     #[cfg(unix)]
     #[test]

@@ -1,10 +1,13 @@
 //! Who logs in, and whether the ZVM accepts it.
-use rewind_core::{Error, ErrorCode, Rewind, Site, config::Config};
-use secrecy::SecretString;
+use rewind_core::{
+    Error, ErrorCode, Rewind, Site,
+    config::{Config, one_line},
+};
+use secrecy::{SecretString, zeroize::Zeroizing};
 
 use super::{
     Draft, InitArgs, Store,
-    draft::{Given, SECRET, Source},
+    draft::{Given, SECRET, Source, in_arguments},
     reach::no_answer,
     tell, usage,
 };
@@ -56,13 +59,14 @@ pub async fn run(
                 continue;
             }
             Err(error) if person && error.code != ErrorCode::Cancelled => {
+                let error = in_place(error, draft, &given);
                 Output::new(false).error(&error);
                 match terminal::agrees("Write the configuration all the same?").await {
                     true => None,
                     false => return Err(error),
                 }
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(in_place(error, draft, &given)),
         };
         if let (Some(site), true) = (&site, person) {
             let version = site.version.as_deref().unwrap_or("of unknown version");
@@ -77,6 +81,22 @@ pub async fn run(
             site,
         });
     }
+}
+
+/// What is to be corrected is where it came from: nothing is written yet.
+fn in_place(error: Error, draft: &Draft, given: &Given) -> Error {
+    if error.code != ErrorCode::LoginRefused {
+        return error;
+    }
+    let name = draft.secret_name().to_lowercase();
+    let origin = match &given.source {
+        Some(source) => format!("the {name} in {}", source.described(draft)),
+        None => format!("the {name} on stdin"),
+    };
+    error.with_next(format!(
+        "Correct {:?} or {origin}. After three refusals the same ones are not tried again, as the account would be locked.",
+        draft.account
+    ))
 }
 
 /// Where the secret will be. Puts it into the keyring where it has to be there.
@@ -152,7 +172,10 @@ async fn account(draft: &Draft) -> Result<String, Error> {
         match terminal::ask(&question).await.ok_or_else(no_answer)? {
             same if same.is_empty() && draft.account.is_empty() => {}
             same if same.is_empty() => return Ok(draft.account.clone()),
-            account => return Ok(account),
+            account => match draft.check_account(&account) {
+                Ok(()) => return Ok(account),
+                Err(mistake) => tell(&format!("  {mistake}")),
+            },
         }
     }
 }
@@ -181,21 +204,17 @@ async fn from_stdin(draft: &Draft) -> Result<SecretString, Error> {
 async fn get(draft: &Draft, source: &Source) -> Result<SecretString, Error> {
     if let Source::Environment = source {
         let variable = draft.variable();
-        let secret = std::env::var(variable).unwrap_or_default();
-        return match secret.is_empty() {
-            true => Err(
-                usage(format!("--password-env: {variable} is not set")).with_next(
-                    "Set it, or give --no-test to write a configuration that is not tried.",
-                ),
-            ),
-            false => Ok(secret.into()),
-        };
+        // That it is set was looked at in the beginning.
+        let secret = Zeroizing::new(std::env::var(variable).unwrap_or_default());
+        return one_line(secret.as_bytes()).map_err(|problem| {
+            usage(format!("--password-env: {variable} {problem}")).with_next("Set it anew.")
+        });
     }
-    let config = Config::parse(&draft.text(source, None), &draft.file)?;
+    let config = Config::parse(&draft.text(source, None), &draft.file).map_err(in_arguments)?;
     let secret = config.credentials.secret().clone();
     let got = tokio::task::spawn_blocking(move || secret.get()).await;
     match got {
-        Ok(secret) => Ok(secret?),
+        Ok(secret) => secret.map_err(in_arguments),
         Err(error) => Err(Error::new(ErrorCode::Configuration, error.to_string())),
     }
 }

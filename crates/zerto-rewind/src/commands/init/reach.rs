@@ -86,13 +86,10 @@ pub async fn certificate(draft: &Draft, shown: Fingerprint, person: bool) -> Res
         }
         None if !person => return Ok(()),
         Some(known) => tell(&format!(
-            "Its certificate has CHANGED. SHA-256:\n  known      {}\n  shown now  {}",
-            in_halves(known, "             "),
-            in_halves(shown, "             ")
+            "Its certificate has CHANGED.\nSHA-256 of the one that is known:\n{known}\nSHA-256 of the one that is shown now:\n{shown}"
         )),
         None => tell(&format!(
-            "Nobody vouches for its certificate. Compare the SHA-256 with the one that the appliance itself shows:\n  {}",
-            in_halves(shown, "  ")
+            "Nobody vouches for its certificate. Compare the SHA-256 with the one that the appliance itself shows:\n{shown}"
         )),
     }
     if !terminal::agrees("Is this your ZVM?").await {
@@ -105,13 +102,6 @@ pub async fn certificate(draft: &Draft, shown: Fingerprint, person: bool) -> Res
     certificate.accept(shown, &session::caller())?;
     tell("");
     Ok(())
-}
-
-/// On two lines, as one is too long for a screen.
-fn in_halves(fingerprint: Fingerprint, margin: &str) -> String {
-    let shown = fingerprint.to_string();
-    let (left, right) = shown.split_at(shown.len() / 2 + 1);
-    format!("{left}\n{margin}{right}")
 }
 
 fn as_error(check: Check) -> Error {
