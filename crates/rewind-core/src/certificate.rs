@@ -113,21 +113,17 @@ impl CertificateJudge for Remembered {
             .certificate_first_seen(&self.zvm, shown)
             .map_err(undecided)?;
         if first {
-            self.warn(shown);
+            warn(&self.warnings, first_use(&self.zvm, shown));
         }
         same(known, shown, false)
     }
 }
 
-impl Remembered {
-    fn warn(&self, shown: Fingerprint) {
-        let warning = format!(
-            "{} was never spoken to before, and its certificate is verified by nobody: it is trusted from now on. Compare its SHA-256 \
-             with the one that the appliance shows: {shown}",
-            self.zvm
-        );
-        warn(&self.warnings, warning);
-    }
+fn first_use(zvm: &str, shown: Fingerprint) -> String {
+    format!(
+        "{zvm} was never spoken to before, and its certificate is verified by nobody: it is trusted from now on. Compare its SHA-256 \
+         with the one that the appliance shows: {shown}"
+    )
 }
 
 fn same(
@@ -212,6 +208,15 @@ impl Certificate {
         Ok(self
             .state
             .certificate_accepted(&self.zvm, certificate, by)?)
+    }
+
+    /// Remembers this one as at a first use. What a person should know of it then; none where one is known by now.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn first_seen(&self, certificate: Fingerprint) -> Result<Option<String>, Error> {
+        let (_, first) = self.state.certificate_first_seen(&self.zvm, certificate)?;
+        Ok(first.then(|| first_use(&self.zvm, certificate)))
     }
 
     /// What is wrong with this one, while another one is expected.

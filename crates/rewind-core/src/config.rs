@@ -27,7 +27,9 @@ pub use check::{default_file, default_state_dir};
 pub use error::ConfigError;
 pub use error::word;
 use revision::Revision;
-pub use secret::{CLIENT_SECRET_ENV, PASSWORD_ENV, SECRET_ENVS, Secret, one_line};
+pub use secret::{
+    CLIENT_SECRET_ENV, PASSWORD_ENV, SECRET_ENVS, Secret, one_line, withhold_secrets,
+};
 
 /// The environment variable that names the configuration file.
 pub const CONFIG_ENV: &str = "ZERTO_REWIND_CONFIG";

@@ -77,9 +77,11 @@ pub mod id {
     pub const RIGHT_TO_MOUNT: &str = "right_to_mount";
     /// No FLR session was left behind.
     pub const SESSIONS: &str = "sessions";
+    /// No guard or recovery was interrupted lately.
+    pub const INTERRUPTED: &str = "interrupted";
 
     /// All of them.
-    pub const ALL: [&str; 22] = [
+    pub const ALL: [&str; 23] = [
         CONFIGURATION,
         CONFIG_FILE,
         SECRET,
@@ -102,6 +104,7 @@ pub mod id {
         RIGHT_TO_TAG,
         RIGHT_TO_MOUNT,
         SESSIONS,
+        INTERRUPTED,
     ];
 }
 

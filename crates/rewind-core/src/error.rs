@@ -7,6 +7,7 @@ mod from_zvm;
 
 use crate::text;
 pub use code::ErrorCode;
+pub(crate) use from_zvm::NEXT_TO_PROXY;
 use schemars::JsonSchema;
 use serde::Serialize;
 

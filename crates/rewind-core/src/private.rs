@@ -5,7 +5,7 @@
 //! between can be turned elsewhere. Group members count as trusted where a mode lets them write; root and this user always.
 use std::{
     fs::{self, File, Metadata, OpenOptions},
-    io,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -172,6 +172,15 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> Result<File, Forei
     })?;
     check(file, &opened.metadata().map_err(failed)?)?;
     Ok(opened)
+}
+
+/// Writes some bytes to a folder, and leaves nothing behind.
+pub(crate) fn try_to_write(folder: &Path) -> io::Result<()> {
+    // More than a file system keeps aside in what is allocated already.
+    const SOME: [u8; 256 * 1024] = [1; 256 * 1024];
+    let mut file = tempfile::tempfile_in(folder)?;
+    file.write_all(&SOME)?;
+    file.sync_all()
 }
 
 /// The owner of something that belongs neither to this user nor to root, and this user.

@@ -13,6 +13,7 @@ mod run;
 mod session;
 pub mod unpack;
 
+pub(crate) use destination::unusable;
 pub(crate) use orphans::{claims, clean_up_beside, clean_up_orphans, left_mounted, mounts};
 pub use path::GuestPath;
 pub(crate) use plan::plan;

@@ -147,12 +147,11 @@ impl Stop {
     ///
     /// # Errors
     ///
-    /// `state` where the file cannot be written, or where others could take it away: the folder is not this user's alone. No program
-    /// uses such a folder, so every listed call is refused there already.
+    /// `state` where the file cannot be written, or where others could take it away: the folder is not this user's alone. It says whether
+    /// listed calls are refused all the same; they mostly are not, as a program that has the folder open needs nothing new of it.
     pub fn engage(&self, reason: Option<&str>, by: &str) -> Result<StopNote, Error> {
-        self.prepare_folder().map_err(|error| {
-            Error::new(ErrorCode::State, error.to_string()).with_next(error.next())
-        })?;
+        self.prepare_folder()
+            .map_err(|error| self.not_written(&error.to_string(), error.next()))?;
         let reason = reason.map(reason_line).filter(|text| !text.is_empty());
         let before = self.in_force()?;
         if let Some(note) = &before
@@ -164,6 +163,7 @@ impl Stop {
         let note = StopNote {
             since: Some(
                 before
+                    .as_ref()
                     .and_then(|note| note.since)
                     .unwrap_or_else(Timestamp::now),
             ),
@@ -171,9 +171,23 @@ impl Stop {
             by: Some(reason_line(by)),
             unreadable: None,
         };
-        self.write(&note)
-            .map_err(|error| self.state("cannot be written", &error))?;
-        Ok(note)
+        match self.write(&note) {
+            Ok(()) => Ok(note),
+            // An empty file needs no room, and what is no note of ours is a stop, too.
+            Err(error) if before.is_none() && self.mark().is_ok() => Ok(StopNote {
+                since: None,
+                reason: None,
+                by: None,
+                unreadable: Some(format!(
+                    "{}: the reason and the time can't be written: {error}",
+                    self.path.display()
+                )),
+            }),
+            Err(error) => {
+                let what = format!("{}: cannot be written: {error}", self.path.display());
+                Err(self.not_written(&what, cure(&error).to_owned()))
+            }
+        }
     }
 
     /// Lifts the stop and returns what was in force.
@@ -192,8 +206,10 @@ impl Stop {
                 return Err(self.state("cannot be removed, the stop stays in force", &error));
             }
         }
-        self.sync_folder()
-            .map_err(|error| self.state("was removed, but not surely for good", &error))?;
+        self.sync_folder().map_err(|error| {
+            self.state("was removed, but not surely for good", &error)
+                .with_next("The stop is lifted now, and a power cut could bring it back: look after the disk.")
+        })?;
         Ok(Some(note))
     }
 
@@ -244,6 +260,16 @@ impl Stop {
         self.sync_folder()
     }
 
+    /// A stop without a note.
+    fn mark(&self) -> io::Result<()> {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&self.path)?;
+        self.sync_folder()
+    }
+
     /// A stop that a power failure undoes would be none.
     fn sync_folder(&self) -> io::Result<()> {
         #[cfg(unix)]
@@ -253,12 +279,46 @@ impl Stop {
         Ok(())
     }
 
+    /// A person who reads this wants to know one thing first: whether agents are held now.
+    fn not_written(&self, why: &str, cure: String) -> Error {
+        let (held, meanwhile) = match self.in_force() {
+            Ok(None) => (
+                "NOT stopped: listed calls may still pass",
+                "To hold agents all the same, end their clients, and with them every proxy and MCP server of zerto-rewind; or, \
+                 where another folder of yours can be written to, run `env -u ZERTO_REWIND_CONFIG zerto-rewind stop`, which names no \
+                 configuration and holds for all of them. Then stop again. ",
+            ),
+            Ok(Some(_)) => (
+                "stopped already, as what is there counts as a stop, but the reason is not written",
+                "",
+            ),
+            Err(_) => (
+                "listed calls are refused, as it can't be told whether there is a stop, but none is written",
+                "",
+            ),
+        };
+        Error::new(ErrorCode::State, format!("{held}: {why}"))
+            .with_next(format!("{meanwhile}{cure}"))
+    }
+
     fn state(&self, what: &str, error: &io::Error) -> Error {
         Error::new(
             ErrorCode::State,
             format!("{}: {what}: {error}", self.path.display()),
         )
         .with_next("Put the permissions of the state folder right. Until then every listed call is refused.")
+    }
+}
+
+fn cure(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "The disk, or what this user may use of it, is full: make room."
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "Make the state folder one that this user can write to."
+        }
+        _ => "See what is wrong with the state folder.",
     }
 }
 

@@ -153,7 +153,7 @@ pub struct Checkpoints {
     /// The VM: its name, hostname, IP address, or vmIdentifier
     pub vm: String,
     /// How far back to look: 90m, 24h, 7d [default: 24h]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     pub since: Option<std::time::Duration>,
     /// At most so many checkpoints [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]

@@ -4,6 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
+mod advice;
 mod cli;
 mod commands;
 mod interrupt;
@@ -38,6 +39,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return ExitCode::from(code),
     };
+    if let Some(config) = &cli.config {
+        advice::go_by(config);
+    }
     match cli.command {
         // These have a runtime of their own, if any: a hook has ten milliseconds, and a proxy and `run` pass signals on.
         Command::Hook(arguments) => hook::run(arguments, cli.config),

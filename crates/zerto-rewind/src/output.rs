@@ -10,7 +10,7 @@ use rewind_core::{Error, ErrorCode, text};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::wrap::hanging;
+use crate::{advice, wrap::hanging};
 
 /// Where results and errors go.
 #[derive(Clone, Copy)]
@@ -36,6 +36,9 @@ impl Output {
     /// A command's end with an error, and the exit code for it.
     pub fn error(&self, error: &Error) -> u8 {
         if self.json {
+            let mut error = error.clone();
+            error.message = advice::complete(&error.message).into_owned();
+            error.next = advice::complete(&error.next).into_owned();
             print(&to_json(&json!({ "error": error })));
         } else {
             note(&describe(error));
@@ -149,7 +152,7 @@ fn describe(error: &Error) -> String {
 
 /// `text` after its heading. A screen would break it in the middle of words; elsewhere its lines stay as they are.
 fn headed(heading: &str, styled: &str, text: &str) -> String {
-    let plain = format!("{heading}: {}", lines(text));
+    let plain = format!("{heading}: {}", ours(text));
     let shown = match io::stderr().is_terminal() {
         true => hanging(&plain, ""),
         false => plain,
@@ -177,6 +180,11 @@ pub fn lines(text: &str) -> String {
     };
     let lines: Vec<_> = text.lines().map(line).collect();
     lines.join("\n")
+}
+
+/// A text of ours as it is shown: with the commands that it names as they have to be typed here, and cleaned.
+pub fn ours(text: &str) -> String {
+    lines(&advice::complete(text))
 }
 
 /// Pretty JSON whose strings can't steer a terminal: what `text` would clean away is written as an escape instead,

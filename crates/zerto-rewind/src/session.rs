@@ -114,7 +114,7 @@ impl Session {
         if !self.logins_are_blocked() {
             return Err(error);
         }
-        output::note(&hanging(&output::lines(&error.message), ""));
+        output::note(&hanging(&output::ours(&error.message), ""));
         output::note(&hanging(LOCKS, ""));
         let agrees = tokio::select! {
             agrees = terminal::agrees("Log in once more?") => agrees,

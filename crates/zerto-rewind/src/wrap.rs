@@ -1,9 +1,20 @@
 //! Text within 80 columns.
 use rewind_core::certificate::Fingerprint;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::table::is_drawn;
 
 const WIDTH: usize = 79;
 /// Where a long word begins.
 const LEAST_MARGIN: usize = 6;
+
+/// A text for stdout: a screen would break it in the middle of words; elsewhere its lines stay as they are.
+pub fn prose(text: &str) -> String {
+    match is_drawn() {
+        true => hanging(text, ""),
+        false => text.to_owned(),
+    }
+}
 
 /// Breaks each line of a text at spaces; every line begins with `first`. What is broken goes on below the line's last column.
 pub fn hanging(text: &str, first: &str) -> String {
@@ -11,7 +22,8 @@ pub fn hanging(text: &str, first: &str) -> String {
         let words = line.trim_start();
         let margin = line.len() - words.len();
         let column = words.find("  ").map_or(0, |gap| {
-            words.len() - words.get(gap..).unwrap_or_default().trim_start().len()
+            let value = words.get(gap..).unwrap_or_default().trim_start();
+            words.width() - value.width()
         });
         let first = format!("{first}{}", " ".repeat(margin));
         let rest = format!("{first}{}", " ".repeat(column));
@@ -22,35 +34,36 @@ pub fn hanging(text: &str, first: &str) -> String {
 
 /// Breaks a text at spaces. Its first line begins with `first`, the others are as far to the right.
 pub fn wrap(sentence: &str, first: &str) -> String {
-    wrap_after(sentence, first, &" ".repeat(first.chars().count()))
+    wrap_after(sentence, first, &" ".repeat(first.width()))
 }
 
 /// Breaks a text at spaces. Its first line begins with `first`, the others with `rest`. What does not fit between these
 /// gets a line almost to itself.
 fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
     let mut wrapped = first.to_owned();
-    let mut margin = first.chars().count();
+    let mut margin = first.width();
     let mut column = margin;
     for word in sentence.split(' ') {
-        if let Some(fingerprint) = fingerprint(word) {
-            // On a line of its own it can be copied, whole as it is, and compared.
+        if let Some((half, other)) = fingerprint(word) {
+            // On lines of its own it can be compared, and be copied: spaces don't matter in one.
             if column != margin {
                 let rest: String = rest.chars().take(LEAST_MARGIN).collect();
+                margin = rest.width();
                 wrapped = format!("{}\n{rest}", wrapped.trim_end());
             }
-            wrapped.push_str(fingerprint);
-            margin = rest.chars().count();
+            wrapped.push_str(&format!("{half}\n{}{other}", " ".repeat(margin)));
+            margin = rest.width();
             column = WIDTH;
             continue;
         }
-        let length = word.chars().count();
+        let length = word.width();
         let fresh = column == margin;
         if column + usize::from(!fresh) + length > WIDTH && !(fresh && margin <= LEAST_MARGIN) {
-            let rest: String = match rest.chars().count() + length {
+            let rest: String = match rest.width() + length {
                 fits if fits <= WIDTH => rest.to_owned(),
                 _ => rest.chars().take(LEAST_MARGIN).collect(),
             };
-            margin = rest.chars().count();
+            margin = rest.width();
             wrapped = format!("{}\n{rest}", wrapped.trim_end());
             column = margin;
         } else if !fresh {
@@ -63,11 +76,15 @@ fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
     wrapped
 }
 
-/// Of a certificate, without the comma or full stop behind it.
-fn fingerprint(word: &str) -> Option<&str> {
+/// Of a certificate, without the comma or full stop behind it: the two halves of it, as it is wider than a screen.
+fn fingerprint(word: &str) -> Option<(&str, &str)> {
     const LENGTH: usize = 95;
+    const HALF: usize = 48;
     let bare = word.trim_end_matches([',', '.', ';']);
-    (bare.len() == LENGTH && bare.parse::<Fingerprint>().is_ok()).then_some(bare)
+    if bare.len() != LENGTH || bare.parse::<Fingerprint>().is_err() {
+        return None;
+    }
+    bare.split_at_checked(HALF)
 }
 
 #[cfg(test)]
@@ -93,22 +110,40 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_has_a_line_of_its_own() {
+    fn a_fingerprint_has_two_lines_of_sixteen_bytes() {
         let print = ["AB"; 32].join(":");
+        let half = ["AB"; 16].join(":");
         let text = format!("expected SHA-256 {print}, shown SHA-256 {print}. They differ");
         let wrapped = wrap(&text, "failed   ");
         let lines: Vec<_> = wrapped.lines().map(str::trim).collect();
+        let first = format!("{half}:");
         assert_eq!(
             lines,
             [
                 "failed   expected SHA-256",
-                &print,
+                &first,
+                &half,
                 "shown SHA-256",
-                &print,
+                &first,
+                &half,
                 "They differ"
             ]
         );
-        assert_eq!(hanging(&print, ""), print);
+        let alone = hanging(&print, "");
+        assert_eq!(alone, format!("{first}\n{half}"));
+        assert_eq!(
+            alone.parse::<Fingerprint>().ok(),
+            print.parse::<Fingerprint>().ok()
+        );
+    }
+
+    #[test]
+    fn what_takes_two_columns_counts_as_two() {
+        let wrapped = hanging(&"日本語 ".repeat(20), "");
+        assert!(
+            wrapped.lines().all(|line| line.width() <= WIDTH),
+            "{wrapped}"
+        );
     }
 
     #[test]

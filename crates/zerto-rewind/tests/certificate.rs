@@ -68,7 +68,11 @@ async fn the_first_certificate_is_shown_and_remembered() {
     assert_eq!((again.code, &*again.stderr), (0, ""));
     let trust = world.run(&["trust", "--json"]).await;
     assert_eq!(trust.code, 0, "{}", trust.stdout);
-    assert_eq!(trust.json()["accepted"], false);
+    let trust = trust.json();
+    assert_eq!(
+        (&trust["trusted"], &trust["why"], &trust["accepted"]),
+        (&json!(true), &json!("first_use"), &json!(false))
+    );
 }
 
 #[tokio::test]
@@ -98,6 +102,19 @@ async fn another_certificate_stops_everything_before_anything_is_sent() {
                 .unwrap()
                 .contains("`zerto-rewind trust`")
         );
+    }
+    // Advice is for the configuration that was given, and not for one that is found by itself.
+    let config = world.config();
+    let config = config.to_str().unwrap();
+    let advice = format!("`zerto-rewind --config {config} trust`");
+    for command in [&FIND[..2], &FIND, &["doctor"], &["doctor", "--json"]] {
+        let named = [&["--config", config], command].concat();
+        let mut named = world.command(&named);
+        let run = world.finish(named.env_remove("ZERTO_REWIND_CONFIG")).await;
+        assert_eq!(run.code, 5, "{}", run.stderr);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(said.contains(&advice), "{command:?}: {said}");
+        assert!(!said.contains("`zerto-rewind trust`"), "{said}");
     }
     let hint = world.run(&["trust"]).await;
     assert_eq!(hint.code, 3, "no person is there: {}", hint.stderr);
@@ -233,12 +250,11 @@ mod at_a_terminal {
             let (mut terminal, child) = Terminal::start(&mut world.command(&["trust"]), false);
             terminal.shows("[y/N]").await;
             let text = terminal.text();
-            // Each on a line of its own: to be copied and compared.
+            // Each on lines of its own: to be copied and compared.
+            let lines: Vec<_> = text.lines().map(str::trim_end).collect();
             for fingerprint in [&first, &second] {
-                assert!(
-                    text.lines().any(|line| line.trim_end() == fingerprint),
-                    "{text}"
-                );
+                let (half, other) = fingerprint.split_at(48);
+                assert!(lines.windows(2).any(|two| two == [half, other]), "{text}");
             }
             terminal.types(answer);
             let run = Run::of(child.wait_with_output().await.unwrap());

@@ -203,6 +203,20 @@ async fn exit_code_2_for_usage_and_configuration() {
 }
 
 #[tokio::test]
+async fn a_negative_duration_is_told_as_one() {
+    let world = World::new().await;
+    let run = world
+        .run(&["checkpoints", "jp-ubuntu", "--since", "-1d"])
+        .await;
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("'-1d' for '--since <DURATION>'") && !run.stderr.contains("'-- -1"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[tokio::test]
 async fn exit_code_3_for_a_recovery_without_a_terminal() {
     let world = World::new().await;
     let plain = ["recover", "jp-ubuntu", "/etc/hosts", "--at", "1"];

@@ -279,6 +279,82 @@ async fn a_server_behind_the_proxy_does_not_get_the_secrets() {
     );
 }
 
+#[tokio::test]
+async fn no_program_that_is_started_gets_the_secrets() {
+    let world = World::new().await;
+    let file = world.path("environment");
+    let script = format!(
+        "env > '{}'; cat '{}'",
+        file.display(),
+        world.path("secret").display()
+    );
+    write(&world.path("secret"), &password(&world), 0o600);
+    let shell = ["sh", "-c", &script];
+    let run = ["run", "--vm", "jp-ubuntu", "--action", "x", "--"];
+    // The other one's, as its own would be a second source.
+    for (keys, arguments) in [
+        (json!({}), [&run[..], &shell].concat()),
+        (json!({}), [&["catalog", "scan", "--"][..], &shell].concat()),
+        (json!({ "password_command": shell }), FIND.to_vec()),
+    ] {
+        match keys.get("password_command") {
+            Some(_) => configure(&world, keys),
+            None => world.configure(keys),
+        }
+        let mut command = world.command(&arguments);
+        command.env("ZERTO_REWIND_CLIENT_SECRET", "unused");
+        let run = world.finish(&mut command).await;
+        let seen = fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", run.stderr));
+        assert!(seen.contains("ZERTO_REWIND_CONFIG"), "{seen}");
+        assert!(!seen.contains("CLIENT_SECRET"), "{arguments:?}: {seen}");
+        fs::remove_file(&file).unwrap();
+    }
+    // From where the configuration itself takes it.
+    configure(&world, json!({}));
+    let mut command = world.command(&[&run[..], &["printenv", "ZERTO_REWIND_PASSWORD"]].concat());
+    command.env("ZERTO_REWIND_PASSWORD", password(&world));
+    let run = world.finish(&mut command).await;
+    assert_eq!((run.code, &*run.stdout), (1, ""), "{}", run.stderr);
+    assert!(run.stderr.contains("pinned VPG"), "{}", run.stderr);
+}
+
+/// Wherever the program is started that needs the secret.
+#[tokio::test]
+async fn a_command_runs_in_the_folder_of_the_configuration() {
+    let world = without_password(json!({ "password_command": ["cat", "q.pw"] })).await;
+    write(&world.path("q.pw"), &password(&world), 0o600);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut find = world.command(&FIND);
+    let run = world.finish(find.current_dir(&elsewhere)).await;
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{}", run.stdout);
+    // `init` tries it as the others will.
+    let (file, url, ca) = (
+        elsewhere.path().join("c.json"),
+        world.sim.url(),
+        world.sim.ca_file(),
+    );
+    let init = |command: &str| {
+        let mut init = world.command(&["--config", file.to_str().unwrap(), "init"]);
+        init.args([
+            "--url",
+            url,
+            "--username",
+            "admin",
+            "--ca-file",
+            ca.to_str().unwrap(),
+        ])
+        .args(["--password-command", command])
+        .current_dir(world.folder.path());
+        init
+    };
+    let run = world.finish(&mut init("cat q.pw")).await;
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("--password-command"), "{}", run.stderr);
+    let absolute = format!("cat '{}'", world.path("q.pw").display());
+    let run = world.finish(&mut init(&absolute)).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
 #[cfg(not(feature = "keyring"))]
 #[tokio::test]
 async fn a_build_without_the_keyring_says_so() {
@@ -301,4 +377,13 @@ async fn a_build_without_the_keyring_says_so() {
             .contains("`password_file`, `password_keyring`"),
         "{error}"
     );
+    for arguments in [["--store", "keyring"], ["--password-keyring", "x"]] {
+        let run = world.run(&[&["init"], &arguments[..]].concat()).await;
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(
+            run.stderr.contains("`--features keyring`") && run.stderr.contains("secret-tool"),
+            "{}",
+            run.stderr
+        );
+    }
 }

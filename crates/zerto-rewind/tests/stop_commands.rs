@@ -51,6 +51,10 @@ impl Place {
     }
 
     fn run_with(&self, config: Option<&Path>, words: &[&str]) -> Said {
+        said(&mut self.command(config, words))
+    }
+
+    fn command(&self, config: Option<&Path>, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_zerto-rewind"));
         command
             .args(words)
@@ -62,12 +66,16 @@ impl Place {
         if let Some(config) = config {
             command.env("ZERTO_REWIND_CONFIG", config);
         }
-        let output = command.output().unwrap();
-        Said {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        command
+    }
+}
+
+fn said(command: &mut Command) -> Said {
+    let output = command.output().unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
@@ -76,7 +84,7 @@ fn stop_and_resume_print_what_is_in_force() {
     let place = Place::new();
     let resumed = place.run(&["resume"]);
     assert_eq!(resumed.code, 0);
-    assert!(resumed.out.starts_with("not stopped"), "{}", resumed.out);
+    assert_eq!(resumed.out, "not stopped: nothing to resume\n");
 
     let stopped = place.run(&["stop", "--reason", "maintenance\nof the array"]);
     assert_eq!(stopped.code, 0, "{}", stopped.err);
@@ -91,6 +99,12 @@ fn stop_and_resume_print_what_is_in_force() {
     // Again: the same one, in other words the first.
     let again = place.run(&["stop"]);
     assert_eq!(again.out.lines().next().unwrap(), first);
+
+    // With the configuration that was given.
+    let config = place.path("config.json");
+    let named = place.run_with(None, &["--config", config.to_str().unwrap(), "stop"]);
+    let advice = format!("until `zerto-rewind --config {} resume`", config.display());
+    assert!(named.out.contains(&advice), "{}", named.out);
 
     let resumed = place.run(&["resume"]);
     assert_eq!(resumed.out.trim(), format!("resumed; it was {first}"));
@@ -179,6 +193,52 @@ fn a_stop_does_not_wait_for_the_configuration_that_is_found_by_itself_and_a_resu
     assert!(!place.path("state/stop.json").exists());
     let said = place.run_with(None, &["resume"]);
     assert!(said.out.starts_with("not stopped"), "{}", said.out);
+}
+
+/// Programs that have the folder open go on: what is not written stops nobody.
+#[cfg(unix)]
+#[test]
+fn a_stop_that_is_not_written_says_that_nobody_is_stopped() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let (state, config) = (place.path("state"), place.path("config.json"));
+    fs::create_dir(&state).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
+    let mut stop = place.command(Some(&config), &["stop", "--reason", "x"]);
+    support::as_mortal(&mut stop, place.0.path());
+    let stop = said(&mut stop);
+    assert_eq!(stop.code, 1, "{}", stop.out);
+    for wanted in ["NOT stopped", "Permission denied", "end their clients"] {
+        assert!(stop.err.contains(wanted), "{wanted}: {}", stop.err);
+    }
+    assert!(!stop.err.contains("call is refused"), "{}", stop.err);
+    assert!(!state.join("stop.json").exists());
+    // The way that it names.
+    let mut of_user = place.command(None, &["stop"]);
+    support::as_mortal(&mut of_user, place.0.path());
+    let of_user = said(&mut of_user);
+    assert_eq!(of_user.code, 0, "{}", of_user.err);
+    let run = ["run", "--vm", "v", "--action", "a", "--", "true"];
+    let mut run = place.command(Some(&config), &run);
+    support::as_mortal(&mut run, place.0.path());
+    let run = said(&mut run);
+    assert!(run.err.contains("zerto-rewind is stopped"), "{}", run.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stop_needs_no_room() {
+    let place = Place::new();
+    let config = place.path("config.json");
+    let command = place.command(Some(&config), &["stop", "--reason", "x"]);
+    let stop = said(&mut support::without_room(&command, 0));
+    assert_eq!(stop.code, 0, "{}", stop.err);
+    assert!(stop.out.contains("can't be written"), "{}", stop.out);
+    let run = place.run(&["run", "--vm", "v", "--action", "a", "--", "true"]);
+    assert_eq!(run.code, 125);
+    assert!(run.err.contains("zerto-rewind is stopped"), "{}", run.err);
+    assert_eq!(place.run(&["resume"]).code, 0);
+    assert!(place.run(&["resume"]).out.starts_with("not stopped"));
 }
 
 #[test]

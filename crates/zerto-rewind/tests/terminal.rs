@@ -179,6 +179,52 @@ async fn tables_and_colours_are_for_terminals() {
     assert!(!terminal.end().contains("\u{1b}[1m"), "NO_COLOR");
 }
 
+/// What a screen has no room for in columns stands below one another, and can be read and copied whole.
+#[tokio::test]
+async fn long_names_have_lines_of_their_own_on_a_screen() {
+    const LONG: &str = "SQL-Production-Cluster-Tier1-London-to-Frankfurt-Gold";
+    for name in [LONG, "本番データベースクラスタ東京"] {
+        let mut scenario = zvm_sim::Scenario::fast();
+        for vpg in &mut scenario.vpgs {
+            if vpg.name == "jp-ubuntu" {
+                vpg.name = name.into();
+            }
+        }
+        let world = World::with(scenario).await;
+        for arguments in [
+            &[
+                "guard",
+                "jp-ubuntu",
+                "--action",
+                "edit the configuration of the server",
+            ][..],
+            &["find", "jp-ubuntu"],
+            &["checkpoints", "jp-ubuntu"],
+        ] {
+            let mut command = world.command(arguments);
+            let (terminal, child) = Terminal::start(command.env("NO_COLOR", "1"), true);
+            assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 0);
+            let screen = terminal.end();
+            let report = screen.split("\u{1b}[2K").last().unwrap();
+            assert!(report.contains(name), "{arguments:?}: {report}");
+            for line in report.lines() {
+                let width = unicode_width::UnicodeWidthStr::width(line.trim_end());
+                assert!(width <= 80, "{arguments:?}: {line:?}");
+            }
+            if arguments[0] == "checkpoints" {
+                let tag = report.split_once("Tag ").unwrap().1;
+                let words: Vec<_> = tag.split_whitespace().collect();
+                assert!(
+                    words
+                        .join(" ")
+                        .contains("| edit the configuration of the server |"),
+                    "{report}"
+                );
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_can_not_be_recovered_is_refused_before_anybody_is_asked() {
     let (world, checkpoint, _) = guarded().await;

@@ -31,6 +31,13 @@ pub const CLIENT_SECRET_ENV: &str = "ZERTO_REWIND_CLIENT_SECRET";
 /// What must not be handed on to other programs.
 pub const SECRET_ENVS: [&str; 2] = [PASSWORD_ENV, CLIENT_SECRET_ENV];
 
+/// Takes the secrets out of the environment that a program is started with. For each one that is not this program itself.
+pub fn withhold_secrets(command: &mut std::process::Command) {
+    for secret in SECRET_ENVS {
+        command.env_remove(secret);
+    }
+}
+
 /// How long a command may take. Hooks of harnesses have 25 s for everything.
 const LIMIT: Duration = Duration::from_secs(15);
 /// A longer text is no secret.
@@ -259,8 +266,10 @@ impl SecretCommand {
     /// As a shell's `$(…)`: until it has ended and its output is closed. A process that it leaves in the background may keep stderr.
     async fn ended(&self) -> io::Result<Ended> {
         let mut command = Command::new(&self.program);
-        for secret in SECRET_ENVS {
-            command.env_remove(secret);
+        withhold_secrets(command.as_std_mut());
+        // Programs that ask for the secret are started anywhere: what works for one of them has to work for all.
+        if let Some(folder) = self.config.ancestors().skip(1).find(|path| path.is_dir()) {
+            command.current_dir(folder);
         }
         let mut child = command
             .args(&self.arguments)

@@ -4,6 +4,7 @@ use crate::{
     Call, Error, ErrorCode,
     certificate::{self, Fingerprint},
     config::{Config, FirstUse, Tls},
+    error::NEXT_TO_PROXY,
     state::{KnownCertificate, State},
 };
 use futures::future::{self, FutureExt as _};
@@ -42,7 +43,7 @@ impl Peer {
 
     fn unreachable(&self, message: String, next: &str) -> Error {
         let next = match self.proxy {
-            true => "Correct HTTPS_PROXY (or ALL_PROXY), or except the ZVM from it with NO_PROXY.",
+            true => NEXT_TO_PROXY,
             false => next,
         };
         Error::new(ErrorCode::ZvmUnreachable, message).with_next(next)
@@ -193,7 +194,8 @@ async fn handshake(url: &Url, tls: &Tls) -> (Check, Option<Fingerprint>) {
         ),
     };
     let error = match error.code {
-        ErrorCode::ZvmUnreachable => {
+        // Where a proxy stands between, the error speaks of it.
+        ErrorCode::ZvmUnreachable if zvm_client::proxy_of(url).is_none() => {
             error.with_next("Check that `zerto_url` has the port of the ZVM's HTTPS (443 on an appliance, 9669 on others), and that the ZVM is up.")
         }
         _ => error,

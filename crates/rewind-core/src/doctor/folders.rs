@@ -4,11 +4,13 @@ use crate::{
     Error, ErrorCode,
     config::Config,
     marker::{self, Marker},
+    private,
+    recovery::{self, Destination, GuestPath},
     state::{State, StateError, folder},
     stop::{StopNote, Stops},
 };
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +18,12 @@ use std::{
 pub(super) async fn state(config: &Config) -> ((Check, Option<State>), Check) {
     let dir = config.state_dir.clone();
     let shown = dir.display().to_string();
-    let state = match on_this_host(LOCAL, move || State::open(dir)).await {
+    let open = move || {
+        let state = State::open(dir)?;
+        state.try_to_write()?;
+        Ok::<_, StateError>(state)
+    };
+    let state = match on_this_host(LOCAL, open).await {
         None => Err(Check::silent(id::STATE_FOLDER, &shown)),
         Some(Err(error)) => Err(Check::of_error(id::STATE_FOLDER, error.into())),
         Some(Ok(state)) => Ok(state),
@@ -56,7 +63,7 @@ fn exclude(dir: &Path) -> Result<bool, StateError> {
     Ok(marker::lives(&dir, marker.name())?)
 }
 
-/// The folder that recovered files are placed in. It is made by the first recovery, not here.
+/// The folder that recovered files are placed in, looked at as a recovery would. It is made by the first one, not here.
 pub(super) async fn recover(config: &Config) -> Check {
     let dir = config.recover_dir.clone();
     let shown = dir.display().to_string();
@@ -64,11 +71,9 @@ pub(super) async fn recover(config: &Config) -> Check {
         None => Check::silent(id::RECOVER_FOLDER, &shown),
         Some(Err(error)) => Check::of_error(
             id::RECOVER_FOLDER,
-            Error::new(
-                ErrorCode::DestinationUnusable,
-                format!("{shown}: can't be written to: {error}"),
-            )
-            .with_next("Name another folder in `recover_dir`, or make room and give permission."),
+            error.with_next(
+                "Put right what the message names, or name another folder in `recover_dir`.",
+            ),
         ),
         Some(Ok(Place::Missing)) => Check::ok(
             id::RECOVER_FOLDER,
@@ -94,47 +99,32 @@ enum Place {
     Writable(u32),
 }
 
-fn placeable(dir: &Path) -> io::Result<Place> {
-    let there = dir
-        .ancestors()
-        .find(|path| fs::symlink_metadata(path).is_ok());
+fn placeable(dir: &Path) -> Result<Place, Error> {
+    // What a recovery looks at before it asks a person, of a file that no checkpoint has.
+    let nothing = GuestPath::parse("/zerto-rewind-doctor")?;
+    Destination::InRecoverDir(None).lands(dir, "doctor", 0, &nothing)?;
+    let there = dir.ancestors().find(|path| path.exists());
     let there = there.unwrap_or(Path::new("/"));
-    if !fs::metadata(there)?.is_dir() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotADirectory,
-            format!("{} is not a folder", there.display()),
-        ));
+    private::try_to_write(there).map_err(|error| recovery::unusable(there, &error))?;
+    match there == dir {
+        true => Ok(Place::Writable(open(dir))),
+        false => Ok(Place::Missing),
     }
-    if there != dir {
-        may_write(there)?;
-        return Ok(Place::Missing);
-    }
-    // What a recovery does, too. A file without a name leaves nothing behind.
-    tempfile::tempfile_in(dir)?;
-    Ok(Place::Writable(open(dir)?))
 }
 
 #[cfg(unix)]
-fn may_write(folder: &Path) -> io::Result<()> {
-    use rustix::fs::{Access, access};
-    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
-}
-
-#[cfg(unix)]
-fn open(dir: &Path) -> io::Result<u32> {
+fn open(dir: &Path) -> u32 {
     use std::os::unix::fs::MetadataExt as _;
-    let mode = fs::metadata(dir)?.mode() & 0o7777;
-    Ok(if mode & 0o022 == 0 { 0 } else { mode })
+    match fs::metadata(dir) {
+        Ok(found) if found.mode() & 0o022 != 0 => found.mode() & 0o7777,
+        // What can't be looked at could not be written to either.
+        _ => 0,
+    }
 }
 
 #[cfg(not(unix))]
-fn may_write(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn open(_: &Path) -> io::Result<u32> {
-    Ok(0)
+fn open(_: &Path) -> u32 {
+    0
 }
 
 /// Whether a person has stopped changes.

@@ -8,6 +8,7 @@ use crate::{
 use zvm_client::{FlrSession, FlrSessionId};
 
 const SHOWN_MAX_LEN: usize = 300;
+const LATELY: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
 /// What the state has, compared with the sessions that are open on the ZVM where it said which those are.
 pub(super) async fn check(zvm: String, state: State, open: Option<&[FlrSession]>) -> Check {
@@ -48,6 +49,49 @@ pub(super) async fn check(zvm: String, state: State, open: Option<&[FlrSession]>
         )),
     }
     Check::ok(id::SESSIONS, found)
+}
+
+/// Guards and recoveries of the last day whose process died before they ended.
+pub(super) async fn interrupted(state: State) -> Check {
+    let since = state
+        .now()
+        .checked_sub(LATELY)
+        .unwrap_or(jiff::Timestamp::MIN);
+    let look = on_this_host(LOCAL, move || state.interrupted_since(since));
+    let (guards, folders) = match look.await {
+        None => return Check::silent(id::INTERRUPTED, "the state"),
+        Some(Err(error)) => return Check::of_error(id::INTERRUPTED, error.into()),
+        Some(Ok(found)) => found,
+    };
+    if guards.is_empty() && folders.is_empty() {
+        return Check::ok(id::INTERRUPTED, "none in the last 24 hours");
+    }
+    let counts = [
+        (guards.len(), "guard", "guards"),
+        (folders.len(), "recovery", "recoveries"),
+    ];
+    let counts: Vec<_> = counts
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| counted(count, one, many))
+        .collect();
+    let guards = guards
+        .iter()
+        .map(|guard| format!("guard begun at {:.0}: {}", guard.at, guard.tag));
+    let folders = folders
+        .iter()
+        .map(|folder| format!("recovery to {}", folder.display()));
+    Check::warning(
+        id::INTERRUPTED,
+        format!("{} ended with the process, in the last 24 hours", counts.join(" and ")),
+        "See whether the change was made all the same: nobody was told that it may be. Where it is still wanted, guard again. What a recovery \
+         left incomplete, the next command that asks the ZVM removes.",
+    )
+    .with_details(
+        guards
+            .chain(folders)
+            .map(|detail| text::display(&detail, SHOWN_MAX_LEN)),
+    )
 }
 
 /// Nobody uses it, and it is not known to be gone.

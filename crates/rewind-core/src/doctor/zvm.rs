@@ -95,11 +95,18 @@ pub(super) async fn run(
         })
         .await?;
     asks.report.vpgs = vpgs.unwrap_or_default();
-    let sessions = match state {
-        Ok(state) => sessions::check(config.zvm(), state, open.as_deref().ok()).await,
-        Err(cause) => Check::skipped_after(id::SESSIONS, cause),
+    let (left, interrupted) = match state {
+        Ok(state) => (
+            sessions::check(config.zvm(), state.clone(), open.as_deref().ok()).await,
+            sessions::interrupted(state).await,
+        ),
+        Err(cause) => (
+            Check::skipped_after(id::SESSIONS, cause),
+            Check::skipped_after(id::INTERRUPTED, cause),
+        ),
     };
-    asks.report.add(sessions);
+    asks.report.add(left);
+    asks.report.add(interrupted);
     Ok(())
 }
 
@@ -109,7 +116,7 @@ fn not_logged_in(config: &Config, error: zvm_client::Error) -> Check {
         matches!(&error, zvm_client::Error::LoginBlocked(blocked) if blocked.retry_after.is_some());
     let error = Error::from(error);
     if error.code != ErrorCode::LoginRefused || in_a_moment {
-        return Check::of_error(id::LOGIN, error);
+        return Check::of_error(id::LOGIN, in_time(error, "a login"));
     }
     let file = crate::config::word(&config.file);
     let origin = config.secret_origin();
@@ -164,11 +171,24 @@ impl Asks<'_> {
                 ) {
                     self.zvm = Err(id);
                 }
-                (Check::of_error(id, error), None)
+                (Check::of_error(id, in_time(error, what)), None)
             }
         };
         Ok(self.report.step(found))
     }
+}
+
+/// The time limit is this look's own: nothing was under way that it cut off, and no setting raises it.
+fn in_time(error: Error, what: &str) -> Error {
+    if error.code != ErrorCode::DeadlinePassed {
+        return error;
+    }
+    let limit = REMOTE.as_secs();
+    Error::new(
+        ErrorCode::DeadlinePassed,
+        format!("the ZVM did not answer within {limit} s when it was asked for {what}"),
+    )
+    .with_next("See whether the ZVM is healthy and the network to it works, and look again. Guards need this answer, too.")
 }
 
 fn soon(zvm: &Zvm) -> Zvm {

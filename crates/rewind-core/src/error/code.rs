@@ -108,10 +108,10 @@ codes! {
         next "Wait until the person who stopped them lifts it.";
     Cancelled "cancelled" exit 130:
         "The call was cancelled."
-        next "What had been done before is listed; call again if it is still wanted.";
+        next "Call again if it is still wanted. What had been done before, if anything, is listed.";
     DeadlinePassed "deadline_passed" exit 1:
         "The call did not finish within its time limit."
-        next "What had been done is listed; try again, or raise `guard.deadline` in the configuration. Don't make the change meanwhile.";
+        next "Try again, or raise `guard.deadline` in the configuration. What had been done, if anything, is listed. Don't make the change meanwhile.";
     InvalidArgument "invalid_argument" exit 2:
         "An argument can't be used."
         next "Correct the argument that the message names.";

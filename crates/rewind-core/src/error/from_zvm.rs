@@ -2,6 +2,17 @@
 use super::{Error, ErrorCode};
 use zvm_client::CertificateRefusal as Refusal;
 
+/// Where a proxy stands between, it is the first that can be wrong.
+pub(crate) const NEXT_TO_PROXY: &str = "Correct HTTPS_PROXY (or ALL_PROXY) in the environment, or except the ZVM from it with NO_PROXY. Where the proxy is \
+    the right one, see that it lets this host through to the ZVM, and that `zerto_url` is right.";
+
+/// The proxy that the environment names for a ZVM.
+fn proxy_before(host: &str) -> Option<String> {
+    let url = url::Url::parse(&format!("https://{host}")).ok()?;
+    let (proxy, port) = zvm_client::proxy_of(&url)?;
+    Some(format!("{proxy}:{port}"))
+}
+
 impl From<zvm_client::Error> for Error {
     fn from(error: zvm_client::Error) -> Self {
         use zvm_client::Error as Zvm;
@@ -22,6 +33,17 @@ impl From<zvm_client::Error> for Error {
         };
         // The client has already bounded and cleaned what the ZVM said.
         let mapped = Self::new(code, error.to_string());
+        if let Zvm::Unreachable { what, host, detail } = &error
+            && let Some(proxy) = proxy_before(host)
+        {
+            return Self::new(
+                code,
+                format!(
+                    "{what}: the ZVM at {host} can't be reached through the proxy {proxy}: {detail}"
+                ),
+            )
+            .with_next(NEXT_TO_PROXY);
+        }
         match error {
             Zvm::Config(_) => mapped
                 .with_next("Correct `ca_file` or `zerto_url` in the configuration, or put the file in place that it names."),

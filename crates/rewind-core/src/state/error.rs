@@ -63,6 +63,7 @@ impl StateError {
                 Some("Try again; or end the process that keeps it busy.".to_owned())
             }
             Self::Newer { .. } => Some("Update this program.".to_owned()),
+            Self::Database { file, source } if is_damaged(source) => Some(damaged(file)),
             Self::Database { .. } | Self::Lock { .. } => None,
         }
     }
@@ -76,4 +77,24 @@ impl StateError {
             _ => Self::Database { file, source },
         }
     }
+}
+
+fn is_damaged(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseCorrupt | NotADatabase)
+    )
+}
+
+/// With what is beside it: SQLite would take what is in an old log for a part of the new database.
+fn damaged(file: &Path) -> String {
+    format!(
+        "The file is damaged. End what uses it (MCP servers, proxies), then move it aside with what belongs to it: \
+         `mkdir -p {1} && mv {0}* {1}/`; a new one is made. What was in it is lost: which certificates are known (the next ones are accepted \
+         as first ones), refused logins (three more are tried), guards and calls, accepted tools, and which FLR sessions are open (see in \
+         the ZVM's own interface that none was left mounted).",
+        crate::config::word(file),
+        crate::config::word(&file.with_file_name("damaged")),
+    )
 }

@@ -3,6 +3,8 @@
 //! A process that owns something has a marker, which it removes when it ends with nothing open. A marker that nobody holds any more is
 //! therefore all that has to be looked for.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, named_params, params};
 
@@ -38,6 +40,41 @@ impl State {
                 }
             }
             Ok(dead)
+        })
+    }
+
+    /// What was interrupted lately: guards, whether or not they are closed by now, and the folders of recoveries that nobody has cleaned
+    /// up after yet. Looks alone.
+    pub(crate) fn interrupted_since(
+        &self,
+        since: Timestamp,
+    ) -> Result<(Vec<InterruptedGuard>, Vec<PathBuf>), StateError> {
+        let (mut guards, mut folders) = (Vec::new(), Vec::new());
+        for owner in self.dead_owners()? {
+            guards.extend(
+                self.read(|database| open_guards(database, &owner))?
+                    .into_iter()
+                    .map(|guard| InterruptedGuard {
+                        at: timestamp(guard.at),
+                        tag: guard.tag,
+                    }),
+            );
+            folders.extend(
+                self.places_left(&owner)?
+                    .into_iter()
+                    .map(|place| place.folder),
+            );
+        }
+        guards.extend(self.read(|database| closed_guards(database, millis(since)))?);
+        Ok((guards, folders))
+    }
+
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StateError> {
+        self.with(|open| {
+            work(&open.database).map_err(|source| StateError::database(&open.dir, source))
         })
     }
 
@@ -88,6 +125,19 @@ fn open_guards(database: &Connection, owner: &str) -> rusqlite::Result<Vec<OpenG
             zvm: row.get(1)?,
             vm_identifier: row.get(2)?,
             tag: row.get(3)?,
+        })
+    })?;
+    guards.collect()
+}
+
+fn closed_guards(database: &Connection, since: i64) -> rusqlite::Result<Vec<InterruptedGuard>> {
+    let mut query = database.prepare_cached(
+        "SELECT tag, started_at FROM guard WHERE failure = ?1 AND ended_at >= ?2 ORDER BY id",
+    )?;
+    let guards = query.query_map(params![FAILURE, since], |row| {
+        Ok(InterruptedGuard {
+            tag: row.get(0)?,
+            at: timestamp(row.get(1)?),
         })
     })?;
     guards.collect()

@@ -5,7 +5,7 @@ use std::{
     process::ExitStatus,
 };
 
-use rewind_core::config::SECRET_ENVS;
+use rewind_core::config::withhold_secrets;
 use tokio::process::Command;
 
 /// A running server, with the two ends of its pipes. Its standard error is ours.
@@ -46,9 +46,7 @@ impl Child {
             let (its_stdin, stdin) = io::pipe()?;
             let (stdout, its_stdout) = io::pipe()?;
             let mut command = Command::new(&program);
-            for secret in SECRET_ENVS {
-                command.env_remove(secret);
-            }
+            withhold_secrets(command.as_std_mut());
             let process = command
                 .args(arguments)
                 .stdin(its_stdin)

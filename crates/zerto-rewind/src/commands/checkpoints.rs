@@ -10,6 +10,7 @@ use crate::{
     output::Output,
     session::Session,
     table::{is_drawn, moment, table},
+    wrap::prose,
 };
 
 pub async fn run(
@@ -65,7 +66,7 @@ fn show(list: &CheckpointList) -> String {
     format!(
         "{} since {since} (UTC)\n\n{table}\n{more}\n{}",
         vm.bold(),
-        list.note.dimmed()
+        prose(&list.note).dimmed()
     )
 }
 

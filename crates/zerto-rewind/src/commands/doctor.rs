@@ -8,6 +8,7 @@ use rewind_core::{
 };
 
 use crate::{
+    advice,
     commands::install::{self, Found},
     interrupt::Interrupt,
     output::{self, Output},
@@ -32,6 +33,13 @@ pub async fn run(
     let mut report = doctor::run(session::locate(config), &call).await?;
     report.add(clients(&install::survey(), report.configuration.as_deref()));
     drop(call);
+    for check in &mut report.checks {
+        check.message = advice::complete(&check.message).into_owned();
+        check.fix = check
+            .fix
+            .as_deref()
+            .map(|fix| advice::complete(fix).into_owned());
+    }
     output.result(&report, show);
     Ok(report.exit_code())
 }

@@ -10,6 +10,7 @@ use crate::{
     output::{self, Output},
     session::Session,
     table::{moment, table},
+    wrap::prose,
 };
 
 pub async fn run(
@@ -55,14 +56,15 @@ fn show(receipt: &Receipt) -> String {
         ]
     });
     let headings = ["Checkpoint", "Time (UTC)", "Until (UTC, estimate)", "VPG"];
+    let tag = text::one_line(&receipt.tag);
+    let change = text::one_line(&receipt.change_id);
     format!(
-        "{} {} in {:.1} s. The change may be made.\n\nTag        {}\nChange id  {}\n\n{}\n\n{}",
+        "{} {} in {:.1} s. The change may be made.\n\n{}\n\n{}\n\n{}",
         "Guarded".green().bold(),
         text::one_line(&receipt.vm).bold(),
         receipt.seconds,
-        text::one_line(&receipt.tag),
-        text::one_line(&receipt.change_id),
+        prose(&format!("Tag        {tag}\nChange id  {change}")),
         table(headings, rows),
-        receipt.note.dimmed()
+        prose(&receipt.note).dimmed()
     )
 }

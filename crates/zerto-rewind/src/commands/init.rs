@@ -21,9 +21,12 @@ use crate::{
     interrupt::Interrupt,
     output::{self, Output},
     terminal,
-    wrap::hanging,
+    wrap::{hanging, prose},
 };
 use draft::{Draft, Source};
+
+/// Whether this build can use the system's keyring.
+const KEYRING: bool = cfg!(feature = "keyring");
 
 /// Make a configuration: asks at a terminal, and tries what it is told.
 #[derive(Debug, Args)]
@@ -75,8 +78,7 @@ struct SecretArgs {
     #[arg(long)]
     password_env: bool,
     /// The password is in the system's keyring, by this service and the user's name
-    #[cfg(feature = "keyring")]
-    #[arg(long, value_name = "SERVICE", value_parser = not_blank)]
+    #[arg(long, value_name = "SERVICE", value_parser = not_blank, hide = !KEYRING)]
     password_keyring: Option<String>,
     /// Read the password from stdin
     #[arg(long)]
@@ -91,7 +93,7 @@ enum Store {
     /// Into a file of its own beside it
     File,
     /// Into the system's keyring
-    #[cfg(feature = "keyring")]
+    #[value(hide = !KEYRING)]
     Keyring,
 }
 
@@ -105,13 +107,24 @@ struct Report {
     /// The catalog, which is empty where it was not there.
     catalog: PathBuf,
     /// Where the secret is.
-    secret: String,
+    secret: Kept,
     /// Host and port of the ZVM.
     zvm: String,
+    /// SHA-256 of the certificate that it shows; null where it was not asked.
+    certificate: Option<String>,
     /// The ZVM that accepted the login; null where it was not tried.
     site: Option<Site>,
     /// Commands to go on with.
     next: Vec<String>,
+}
+
+/// Where a secret is.
+#[derive(Serialize)]
+struct Kept {
+    /// `config`, `file`, `command`, `environment` or `keyring`.
+    kind: &'static str,
+    /// For a person; of a file its path, of a command its words.
+    origin: String,
 }
 
 /// Makes a configuration.
@@ -134,7 +147,7 @@ pub async fn run(
         },
         () = cancel.cancelled() => return Err(interrupted()),
     };
-    output.result(&report, show);
+    output.result(&report, |report| prose(&show(report)));
     Ok(())
 }
 
@@ -148,6 +161,11 @@ async fn init(
     args: InitArgs,
     interrupt: &Interrupt,
 ) -> Result<Report, Error> {
+    let wants_keyring =
+        args.store == Some(Store::Keyring) || args.secret.password_keyring.is_some();
+    if wants_keyring && !KEYRING {
+        return Err(no_keyring());
+    }
     let file = target(config)?;
     files::check(&file, args.store, args.force)?;
     let person = terminal::is_there();
@@ -169,10 +187,12 @@ async fn init(
         ));
     }
     let shown = reach::address(&mut draft, &args, person, interrupt).await?;
-    if let Some(shown) = shown {
-        reach::certificate(&draft, shown, person).await?;
-    }
-    let login = login::run(&mut draft, given, &args, person, interrupt).await?;
+    let certificate = match shown {
+        Some(shown) => Some(reach::certificate(&draft, shown, person).await?),
+        None => None,
+    };
+    let decided = certificate.as_ref();
+    let login = login::run(&mut draft, given, &args, person, decided, interrupt).await?;
     let source = login::keep(&draft, &args, person, login.given, login.secret.as_ref()).await?;
     // What will be read is read before it is written.
     if !matches!(source, Source::Environment) {
@@ -180,16 +200,29 @@ async fn init(
         Config::parse(&text, &draft.file).map_err(draft::in_arguments)?;
     }
     let written = files::write(&draft, &source, login.secret.as_ref(), args.force)?;
-    for problem in files::problems(&draft.file, &written.catalog) {
-        output::warning(&problem);
+    match decided.map(|decided| decided.remember(&draft)) {
+        None | Some(Ok(None)) => {}
+        Some(Ok(Some(warning))) => output::warning(&warning),
+        Some(Err(error)) => output::warning(&format!(
+            "the certificate can't be remembered: {}\n{}",
+            error.message, error.next
+        )),
+    }
+    let problems = files::problems(&draft.file, &written.catalog);
+    for problem in written.old_secrets.iter().chain(&problems) {
+        output::warning(problem);
     }
     let next = next(&draft.file);
     Ok(Report {
         configuration: draft.file.clone(),
         kept: written.kept,
         catalog: written.catalog,
-        secret: source.described(&draft),
+        secret: Kept {
+            kind: source.kind(),
+            origin: source.described(&draft),
+        },
         zvm: draft.without_login()?.zvm(),
+        certificate: decided.map(|decided| decided.shown.to_string()),
         site: login.site,
         next,
     })
@@ -224,9 +257,12 @@ fn next(file: &Path) -> Vec<String> {
 fn show(report: &Report) -> String {
     let mut lines = vec![
         format!("configuration  {}", report.configuration.display()),
-        format!("secret         {}", report.secret),
+        format!("secret         {}", report.secret.origin),
         format!("catalog        {}", report.catalog.display()),
     ];
+    if let Some(certificate) = &report.certificate {
+        lines.push(format!("certificate    SHA-256 {certificate}"));
+    }
     if let Some(kept) = &report.kept {
         lines.push(format!("kept           {}", kept.display()));
     }
@@ -245,6 +281,13 @@ fn show(report: &Report) -> String {
 /// To the person who is asked.
 fn tell(text: &str) {
     output::note(&hanging(&output::lines(text), ""));
+}
+
+fn no_keyring() -> Error {
+    usage("this build can't use the system's keyring").with_next(
+        "Build it with `--features keyring`; or keep the secret elsewhere: --store file, --password-file, or --password-command, \
+         such as \"secret-tool lookup service zerto-rewind\".",
+    )
 }
 
 fn usage(message: impl Into<String>) -> Error {

@@ -150,10 +150,7 @@ fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::note(&format!(
-                "zerto-rewind: {}",
-                output::lines(&failure.message)
-            ));
+            output::note(&format!("zerto-rewind: {}", output::ours(&failure.message)));
             ExitCode::from(failure.code)
         }
     }

@@ -60,7 +60,7 @@ pub async fn run(
     if let Some(open) = &recovery.still_open {
         let warning = "warning".yellow().bold().to_string();
         output::note(&format!("{warning}: {}", output::lines(&open.to_string())));
-        output::note(&format!("{}: {}", "next".bold(), output::lines(&open.next)));
+        output::note(&format!("{}: {}", "next".bold(), output::ours(&open.next)));
     }
     Ok(())
 }

@@ -3,7 +3,9 @@
 //! The exit code is the command's (128 + n where signal n ended it). Not guarded means not run, and exit code 125, which a command has
 //! no reason to use; 126 and 127 are given where it cannot be executed or found, as `env` and `timeout` do.
 use crate::{output, progress::Bar, session};
-use rewind_core::{Call, Error, ErrorCode, GuardRequest, Receipt, Rewind, stop::Stops};
+use rewind_core::{
+    Call, Error, ErrorCode, GuardRequest, Receipt, Rewind, config::withhold_secrets, stop::Stops,
+};
 use std::{
     ffi::OsString,
     io,
@@ -185,7 +187,9 @@ async fn execute(command: &[OsString], signals: &mut signals::Signals) -> u8 {
     let Some((program, arguments)) = command.split_first() else {
         return NOT_RUN;
     };
-    let mut child = match Command::new(program).args(arguments).spawn() {
+    let mut command = Command::new(program);
+    withhold_secrets(command.as_std_mut());
+    let mut child = match command.args(arguments).spawn() {
         Ok(child) => child,
         Err(error) => {
             say(&format!("{}: {error}", program.display()));
@@ -239,7 +243,7 @@ fn explain(error: &Error) {
 
 /// Standard output is the command's.
 fn say(text: &str) {
-    output::note(&format!("zerto-rewind: {}", output::lines(text)));
+    output::note(&format!("zerto-rewind: {}", output::ours(text)));
 }
 
 #[cfg(unix)]

@@ -1,5 +1,5 @@
 //! `zerto-rewind stop` and `resume`: refuse every listed call of this user, at once and until a person lifts it.
-use crate::{output::Output, session};
+use crate::{advice, output::Output, session, wrap::prose};
 use rewind_core::{
     Error, ErrorCode,
     config::{self, Config},
@@ -58,11 +58,12 @@ pub fn stop(args: StopArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
             None => "",
         };
         format!(
-            "{note}\n{again}{} refused until `zerto-rewind resume`. Unlisted calls still pass.\n{}",
+            "{note}\n{again}{} refused until {}. Unlisted calls still pass.\n{}",
             match report.of_user {
                 true => "Every listed call of this user is",
                 false => "Every listed call of programs with this state folder is",
             },
+            advice::complete("`zerto-rewind resume`"),
             report.file.display()
         )
     })
@@ -86,7 +87,7 @@ pub fn resume(_args: ResumeArgs, config: Option<PathBuf>, json: bool) -> ExitCod
     };
     report(folder, json, lift, |report| match &report.before {
         Some(note) => format!("resumed; it was {note}"),
-        None => format!("not stopped: nothing to resume\n{}", report.file.display()),
+        None => "not stopped: nothing to resume".to_owned(),
     })
 }
 
@@ -110,7 +111,7 @@ fn report(
     });
     match done {
         Ok(report) => {
-            output.result(&report, text);
+            output.result(&report, |report| prose(&text(report)));
             ExitCode::SUCCESS
         }
         Err(error) => ExitCode::from(output.error(&error)),

@@ -8,7 +8,13 @@ use rewind_core::{
 };
 use serde::Serialize;
 
-use crate::{interrupt::Interrupt, output, output::Output, session, terminal, wrap::hanging};
+use crate::{
+    interrupt::Interrupt,
+    output,
+    output::Output,
+    session, terminal,
+    wrap::{hanging, prose},
+};
 
 /// What is trusted.
 #[derive(Serialize)]
@@ -19,8 +25,26 @@ struct Report {
     shown: String,
     /// SHA-256 of the one that was remembered before.
     known: Option<String>,
-    /// Whether a person accepted the one that is shown just now.
+    /// That it is; where it is not, the command fails.
+    trusted: bool,
+    /// Why it is.
+    why: Why,
+    /// Whether a person accepted the one that is shown just now, in this command.
     accepted: bool,
+}
+
+/// Why a certificate is trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Why {
+    /// The configuration pins it.
+    Pinned,
+    /// It was remembered at the first use.
+    FirstUse,
+    /// A person accepted it earlier.
+    AcceptedBefore,
+    /// A person accepted it in this command.
+    AcceptedNow,
 }
 
 /// Shows the certificate and the one that is remembered, and asks where they differ.
@@ -48,7 +72,7 @@ pub async fn run(
             &certificate,
             shown,
             None,
-            false,
+            Why::Pinned,
             "the configuration pins it",
         );
         return Ok(());
@@ -62,7 +86,10 @@ pub async fn run(
             &certificate,
             shown,
             Some(known),
-            false,
+            match known.accepted_by {
+                Some(_) => Why::AcceptedBefore,
+                None => Why::FirstUse,
+            },
             &remembered(known),
         );
         return Ok(());
@@ -94,7 +121,7 @@ pub async fn run(
         &certificate,
         shown,
         known.as_ref(),
-        true,
+        Why::AcceptedNow,
         &format!("accepted by {by}"),
     );
     Ok(())
@@ -137,19 +164,21 @@ fn report(
     certificate: &Certificate,
     shown: Fingerprint,
     known: Option<&KnownCertificate>,
-    accepted: bool,
-    why: &str,
+    why: Why,
+    in_words: &str,
 ) {
     let report = Report {
         zvm: certificate.zvm().to_owned(),
         shown: shown.to_string(),
         known: known.map(|known| known.sha256.to_string()),
-        accepted,
+        trusted: true,
+        why,
+        accepted: why == Why::AcceptedNow,
     };
     output.result(&report, |report| {
-        format!(
-            "The certificate of {} is trusted ({why}). SHA-256:\n{}",
+        prose(&format!(
+            "The certificate of {} is trusted ({in_words}). SHA-256:\n{}",
             report.zvm, report.shown
-        )
+        ))
     });
 }

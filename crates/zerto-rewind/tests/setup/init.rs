@@ -120,6 +120,12 @@ async fn flags_alone_suffice() {
     let report = run.json();
     assert_eq!(report["configuration"], new.file.to_str().unwrap());
     assert_eq!(report["site"]["name"], "Production");
+    assert_eq!(report["secret"]["kind"], "config");
+    let certificate = report["certificate"].as_str().unwrap().replace(':', "");
+    assert_eq!(
+        certificate.to_lowercase(),
+        new.world.sim.fingerprint().to_lowercase()
+    );
     assert_eq!(report["kept"], Value::Null);
     // As they stand there, they work on what was written.
     for command in report["next"].as_array().unwrap() {
@@ -313,7 +319,20 @@ async fn what_is_wrong_is_told_and_nothing_is_written() {
                 &"AB".repeat(32),
             ],
             5,
-            "certificate_changed",
+            "--tls-fingerprint",
+        ),
+        (
+            &[
+                "--url",
+                &url,
+                "--username",
+                "u",
+                "--password-env",
+                "--ca-file",
+                "/nonexist",
+            ],
+            2,
+            "Correct --ca-file",
         ),
         (
             &["--url", &url, "--username", "u", "--password-env"],
@@ -663,7 +682,10 @@ async fn what_doctor_would_warn_of_is_told_at_once() {
             &new.password(),
         )
         .await;
-    assert_eq!((run.code, &*run.stderr), (0, ""));
+    assert_eq!(run.code, 0);
+    // But for the secret in the copy.
+    assert_eq!(run.stderr.matches("warning: ").count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("this copy"), "{}", run.stderr);
 }
 
 #[tokio::test]
@@ -686,6 +708,89 @@ async fn without_a_terminal_a_first_certificate_is_remembered_as_at_any_first_us
         run.stderr
     );
     assert!(new.world.sim.requests().is_empty(), "something was sent");
+}
+
+/// What is remembered holds every later run up, so there has to be a configuration that it belongs to.
+#[tokio::test]
+async fn an_init_that_fails_or_is_left_remembers_nothing() {
+    let mut new = New::new().await;
+    let url = new.world.sim.url().to_owned();
+    let arguments = ["--url", &*url, "--username", "admin", "--password-stdin"];
+    let run = new.fed(&mut new.init(&arguments), "wrong\n").await;
+    assert_eq!(run.code, 5, "{}", run.stderr);
+    assert!(
+        !run.stderr.contains("trusted from now on"),
+        "{}",
+        run.stderr
+    );
+    // A person says yes, and leaves.
+    for _ in 0..2 {
+        let (mut terminal, child) = Terminal::start(&mut new.init(&["--url", &url]), false);
+        terminal.shows("Is this your ZVM? [y/N]").await;
+        terminal.types("y");
+        terminal.shows("User:").await;
+        interrupt(&child);
+        let run = Run::of(child.wait_with_output().await.unwrap());
+        assert_eq!(run.code, 130, "{}", terminal.end());
+    }
+    // The appliance's certificate is renewed; that concerns nobody yet.
+    new.world.sim.renew_certificate().unwrap();
+    let url = new.world.sim.url().to_owned();
+    let arguments = ["--url", &*url, "--username", "admin", "--password-stdin"];
+    let run = new.fed(&mut new.init(&arguments), &new.password()).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("trusted from now on"), "{}", run.stderr);
+    new.works().await;
+    // Where one is known, it is shown all the same.
+    let (terminal, child) = Terminal::start(&mut new.init(&["--url", &url, "--force"]), false);
+    terminal.shows("User:").await;
+    let shown: String = terminal
+        .text()
+        .chars()
+        .filter(char::is_ascii_hexdigit)
+        .collect();
+    let fingerprint = new.world.sim.fingerprint().to_uppercase();
+    assert!(shown.contains(&fingerprint), "{}", terminal.text());
+    interrupt(&child);
+    child.wait_with_output().await.unwrap();
+}
+
+/// Whoever replaces a configuration should know where the old secret still is.
+#[tokio::test]
+async fn old_secrets_are_named() {
+    let new = New::new().await;
+    let password = format!("{}\n", new.password());
+    let run = new
+        .fed(
+            &mut new.given(&["--password-stdin", "--store", "file"]),
+            &password,
+        )
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let run = new
+        .fed(&mut new.given(&["--password-stdin", "--force"]), &password)
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let orphan = new.file.with_file_name("zvm.secret");
+    assert!(
+        run.stderr.contains(&format!("`rm {}`", orphan.display())),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("this copy"), "{}", run.stderr);
+    fs::remove_file(&orphan).unwrap();
+    let run = new
+        .run(&mut new.given(&["--password-env", "--no-test", "--force", "--json"]))
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report = run.json();
+    let kept = report["kept"].as_str().unwrap();
+    assert!(
+        run.stderr.contains("this copy has a secret in it") && run.stderr.contains(kept),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(report["secret"]["kind"], "environment");
 }
 
 #[tokio::test]

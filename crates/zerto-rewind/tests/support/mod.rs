@@ -137,6 +137,46 @@ pub fn given_away(path: &Path) -> bool {
     false
 }
 
+/// Runs it as a process that can't make a file longer than this: as on a disk with hardly any room.
+#[cfg(unix)]
+pub fn without_room(command: &std::process::Command, blocks: u32) -> std::process::Command {
+    let mut limited = std::process::Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    limited
+        .args(["-c", &script])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null());
+    for (variable, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(variable, value),
+            None => limited.env_remove(variable),
+        };
+    }
+    limited
+}
+
+/// Runs it as a user whom a mode keeps out, to whom all of the folder belongs then: root is let in everywhere.
+#[cfg(unix)]
+pub fn as_mortal(command: &mut std::process::Command, folder: &Path) {
+    use std::os::unix::process::CommandExt as _;
+    const NOBODY: u32 = 65_534;
+    if rustix::process::geteuid().is_root() {
+        give(folder, NOBODY);
+        command.uid(NOBODY).gid(NOBODY);
+    }
+}
+
+#[cfg(unix)]
+fn give(path: &Path, user: u32) {
+    std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path(), user);
+        }
+    }
+}
+
 pub fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().next().is_none()
 }

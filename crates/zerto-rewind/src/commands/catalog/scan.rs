@@ -3,7 +3,7 @@ mod draft;
 
 use std::{ffi::OsString, time::Duration};
 
-use rewind_core::{Error, ErrorCode, config::SECRET_ENVS, text};
+use rewind_core::{Error, ErrorCode, config::withhold_secrets, text};
 use rmcp::{
     RoleClient,
     model::{
@@ -107,9 +107,7 @@ async fn connect(args: &ScanArgs) -> Result<Client, Error> {
     };
     let mut command = Command::new(program);
     command.args(arguments);
-    for secret in SECRET_ENVS {
-        command.env_remove(secret);
-    }
+    withhold_secrets(command.as_std_mut());
     let transport = TokioChildProcess::new(command)
         .map_err(|error| failed(format!("{} cannot be started: {error}", program.display())))?;
     client

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rewind_core::config::withhold_secrets;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -109,6 +110,8 @@ impl Stage {
             .env("HOME", self.folder.path())
             .env("XDG_STATE_HOME", self.folder.path().join("home"))
             .kill_on_drop(true);
+        // The stage has a password of its own, and another source of one besides would be refused.
+        withhold_secrets(command.as_std_mut());
         // The story tells what there is to know.
         if std::env::var_os("RUST_LOG").is_none() {
             command.env("RUST_LOG", "off");

@@ -1,5 +1,6 @@
 //! What is answered, and in which bytes.
 use super::{Format, claude, copilot, cursor, docker, gemini};
+use crate::advice;
 use rewind_core::text;
 use serde_json::Value;
 use std::{
@@ -24,7 +25,7 @@ pub(super) enum Answer {
 impl Answer {
     /// A denial with a reason that is one bounded line and never empty.
     pub fn deny(reason: &str) -> Self {
-        let reason = sentence(&one_line(reason));
+        let reason = sentence(&one_line(&advice::complete(reason)));
         // A stop says by itself whose it is.
         if reason.starts_with("zerto-rewind ") {
             return Self::Deny(reason);

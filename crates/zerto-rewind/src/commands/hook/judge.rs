@@ -18,8 +18,7 @@ use uuid::Uuid;
 pub(crate) const PROOF_SERVER: &str = "zerto-rewind";
 pub(crate) const PROOF_TOOL: &str = "install_self_test";
 /// Said where the configuration and the catalog were read before.
-pub(crate) const PROOF_REASON: &str =
-    "this is the self-test of `zerto-rewind install`, which is always refused";
+pub(crate) const PROOF_REASON: &str = "this is the self-test of `install`, which is always refused";
 
 /// For a person who tries the hook by hand, or whose harness sends something else.
 const HOW_TO_FEED: &str = "Next: Let a harness run the hook, as `zerto-rewind install` sets it up; by hand, give it one event as JSON on standard input.";

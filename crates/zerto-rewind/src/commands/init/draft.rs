@@ -33,6 +33,18 @@ pub enum Source {
 }
 
 impl Source {
+    /// One word, for scripts.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::File(_) => "file",
+            Self::Command(_) => "command",
+            Self::Environment => "environment",
+            #[cfg(feature = "keyring")]
+            Self::Keyring(_) => "keyring",
+        }
+    }
+
     pub fn described(&self, draft: &Draft) -> String {
         match self {
             Self::Config => "in it; only you can read it".to_owned(),

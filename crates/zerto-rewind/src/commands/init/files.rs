@@ -1,5 +1,6 @@
 //! Writes what was made. Nothing that is there is lost.
 use std::{
+    collections::HashMap,
     fs, io,
     io::Write as _,
     path::{Path, PathBuf},
@@ -22,6 +23,8 @@ pub struct Written {
     pub kept: Option<PathBuf>,
     /// The catalog; one that was there is as it was.
     pub catalog: PathBuf,
+    /// What a person should know of secrets that are still there.
+    pub old_secrets: Vec<String>,
 }
 
 /// Whether it can be written to these places, before anybody is asked anything: what is there is a plain file or nothing, and may be
@@ -116,12 +119,16 @@ pub fn write(
 ) -> Result<Written, Error> {
     let folder = draft.folder();
     make_private(folder).map_err(|error| unusable(folder, &error))?;
+    let mut old_secrets = Vec::new();
+    let mut of_its_own = None;
     if let (Source::File(name), Some(secret)) = (source, secret)
         && name.is_relative()
     {
         let mut text = secrecy::zeroize::Zeroizing::new(secret.expose_secret().to_owned());
         text.push('\n');
-        put(&folder.join(name), text.as_bytes(), replace)?;
+        let file = folder.join(name);
+        old_secrets.extend(put(&file, text.as_bytes(), replace)?.map(|kept| holds_one(&kept)));
+        of_its_own = Some(file);
     }
     let catalog = folder.join(CATALOG);
     if fs::symlink_metadata(&catalog).is_err() {
@@ -129,7 +136,46 @@ pub fn write(
     }
     let text = draft.text(source, secret);
     let kept = put(&draft.file, text.as_bytes(), replace)?;
-    Ok(Written { kept, catalog })
+    old_secrets.extend(
+        kept.as_deref()
+            .filter(|kept| has_secret(kept))
+            .map(holds_one),
+    );
+    let beside = folder.join(SECRET);
+    if replace && of_its_own.as_deref() != Some(&*beside) && beside.is_file() {
+        old_secrets.push(format!(
+            "{}: a secret that an earlier configuration had there is still in it\nThe new one does not use it. Where nothing else does, \
+             remove it: `rm {}`.",
+            beside.display(),
+            word(&beside)
+        ));
+    }
+    Ok(Written {
+        kept,
+        catalog,
+        old_secrets,
+    })
+}
+
+fn holds_one(copy: &Path) -> String {
+    format!(
+        "{}: this copy has a secret in it\nRemove it when it is not needed any more: `rm {}`.",
+        copy.display(),
+        word(copy)
+    )
+}
+
+/// Whether a configuration has a secret in it. What can't be read may have one.
+fn has_secret(configuration: &Path) -> bool {
+    let read = fs::read(configuration).map(secrecy::zeroize::Zeroizing::new);
+    let keys: Option<HashMap<String, serde::de::IgnoredAny>> = read
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    keys.is_none_or(|keys| {
+        ["password", "client_secret"]
+            .iter()
+            .any(|key| keys.contains_key(*key))
+    })
 }
 
 /// Places a file at once, for this user alone. Where another one is there and may be replaced, a copy of it is kept and named.

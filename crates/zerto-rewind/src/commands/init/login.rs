@@ -8,7 +8,7 @@ use secrecy::{SecretString, zeroize::Zeroizing};
 use super::{
     Draft, InitArgs, Store,
     draft::{Given, SECRET, Source, in_arguments},
-    reach::no_answer,
+    reach::{Decided, PINNED, no_answer},
     tell, usage,
 };
 use crate::{interrupt::Interrupt, output::Output, session::Session, terminal};
@@ -31,6 +31,7 @@ pub async fn run(
     given: Given,
     args: &InitArgs,
     person: bool,
+    certificate: Option<&Decided>,
     interrupt: &Interrupt,
 ) -> Result<Login, Error> {
     let mut ask_account = draft.account.is_empty();
@@ -46,7 +47,13 @@ pub async fn run(
             None => Some(typed(draft).await?),
         };
         let tried = match &secret {
-            Some(secret) if !args.no_test => site(draft.config(secret)?, interrupt).await.map(Some),
+            Some(secret) if !args.no_test => {
+                let mut config = draft.config(secret)?;
+                if let Some(certificate) = certificate {
+                    certificate.pin(&mut config);
+                }
+                site(config, interrupt).await.map(Some)
+            }
             _ => Ok(None),
         };
         let typed = person && given.source.is_none();
@@ -85,8 +92,10 @@ pub async fn run(
 
 /// What is to be corrected is where it came from: nothing is written yet.
 fn in_place(error: Error, draft: &Draft, given: &Given) -> Error {
-    if error.code != ErrorCode::LoginRefused {
-        return error;
+    match error.code {
+        ErrorCode::LoginRefused => {}
+        ErrorCode::CertificateChanged => return error.with_next(PINNED),
+        _ => return error,
     }
     let name = draft.secret_name().to_lowercase();
     let origin = match &given.source {
@@ -115,6 +124,8 @@ pub async fn keep(
         Some(Store::Config) => Ok(Source::Config),
         #[cfg(feature = "keyring")]
         Some(Store::Keyring) => in_keyring(draft, secret).await,
+        #[cfg(not(feature = "keyring"))]
+        Some(Store::Keyring) => Err(super::no_keyring()),
         None => offered(draft, person, secret).await,
     }
 }
@@ -219,7 +230,7 @@ async fn get(draft: &Draft, source: &Source) -> Result<SecretString, Error> {
     }
 }
 
-/// Logs in, with all that holds for other commands: the count of refused logins, and the certificate that is known.
+/// Logs in, with all that holds for other commands, such as the count of refused logins.
 async fn site(config: Config, interrupt: &Interrupt) -> Result<Site, Error> {
     let session = Session::with(Rewind::new(config)?, interrupt);
     session

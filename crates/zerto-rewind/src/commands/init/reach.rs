@@ -2,6 +2,7 @@
 use rewind_core::{
     Error, ErrorCode,
     certificate::{Certificate, Fingerprint},
+    config::Config,
     doctor::{self, Check, Status},
 };
 
@@ -67,12 +68,62 @@ async fn url(draft: &Draft) -> Result<String, Error> {
     }
 }
 
+/// The certificate that the ZVM shows, and what is to be remembered of it: nothing before there is a configuration that goes by it.
+pub struct Decided {
+    pub shown: Fingerprint,
+    remember: Option<Remember>,
+}
+
+enum Remember {
+    /// As at any first use, without a person.
+    First,
+    /// A person said that it is the appliance's.
+    Accepted,
+}
+
+impl Decided {
+    /// For as long as nothing is remembered, this one alone is accepted.
+    pub fn pin(&self, config: &mut Config) {
+        if !config.tls.verify && config.tls.fingerprint.is_none() {
+            config.tls.fingerprint = Some(self.shown);
+        }
+    }
+
+    /// Remembers it, as there is a configuration now. What a person should know.
+    ///
+    /// # Errors
+    /// `state`.
+    pub fn remember(&self, draft: &Draft) -> Result<Option<String>, Error> {
+        let Some(remember) = &self.remember else {
+            return Ok(None);
+        };
+        let certificate = Certificate::of(&draft.without_login()?)?;
+        match remember {
+            Remember::First => certificate.first_seen(self.shown),
+            Remember::Accepted => certificate
+                .accept(self.shown, &session::caller())
+                .map(|()| None),
+        }
+    }
+}
+
 /// The person's word that it is the appliance's, where nobody else vouches for it. Without a person it is as at any first use.
-pub async fn certificate(draft: &Draft, shown: Fingerprint, person: bool) -> Result<(), Error> {
+pub async fn certificate(
+    draft: &Draft,
+    shown: Fingerprint,
+    person: bool,
+) -> Result<Decided, Error> {
     let config = draft.without_login()?;
+    let decided = |remember| Ok(Decided { shown, remember });
+    let tell_it = |about: &str| {
+        if person {
+            tell(&format!("{about} Its SHA-256:\n{shown}\n"));
+        }
+    };
     if config.tls.verify {
-        // Authorities have vouched for it; one that is pinned besides is compared in the login.
-        return Ok(());
+        // One that is pinned besides is compared in the login.
+        tell_it("Authorities vouch for its certificate.");
+        return decided(None);
     }
     let certificate = Certificate::of(&config)?;
     let known = match certificate.pinned() {
@@ -80,11 +131,21 @@ pub async fn certificate(draft: &Draft, shown: Fingerprint, person: bool) -> Res
         None => certificate.known()?.map(|known| known.sha256),
     };
     match known {
-        Some(known) if known == shown => return Ok(()),
-        Some(known) if !person || certificate.pinned().is_some() => {
-            return Err(certificate.changed(known, shown));
+        Some(known) if known == shown => {
+            tell_it("Its certificate is the one that is known.");
+            return decided(None);
         }
-        None if !person => return Ok(()),
+        Some(known) if certificate.pinned().is_some() => {
+            return Err(certificate.changed(known, shown).with_next(PINNED));
+        }
+        Some(known) if !person => {
+            return Err(certificate.changed(known, shown).with_next(
+                "If nobody renewed the appliance's certificate, find out first who answers at this address. Else compare what is shown \
+                 with the SHA-256 that the appliance itself shows, and give that as --tls-fingerprint; or run `zerto-rewind init` at a \
+                 terminal, which asks.",
+            ));
+        }
+        None if !person => return decided(Some(Remember::First)),
         Some(known) => tell(&format!(
             "Its certificate has CHANGED.\nSHA-256 of the one that is known:\n{known}\nSHA-256 of the one that is shown now:\n{shown}"
         )),
@@ -99,14 +160,22 @@ pub async fn certificate(draft: &Draft, shown: Fingerprint, person: bool) -> Res
         )
         .with_next("Find out who answers at this address. Nothing was sent to it, and nothing was written."));
     }
-    certificate.accept(shown, &session::caller())?;
     tell("");
-    Ok(())
+    decided(Some(Remember::Accepted))
 }
+
+/// Where the one that was given as an argument is not the one that is shown.
+pub const PINNED: &str = "If nobody renewed the appliance's certificate, find out first who answers at this address. Else correct --tls-fingerprint: \
+    give the SHA-256 that the appliance itself shows.";
 
 fn as_error(check: Check) -> Error {
     let code = check.code.unwrap_or(ErrorCode::ZvmUnreachable);
     let error = Error::new(code, check.message);
+    if code == ErrorCode::Configuration {
+        // There is none yet: it is the argument that is meant.
+        return error
+            .with_next("Correct --ca-file (or --url), or put the file in place that it names.");
+    }
     match check.fix {
         Some(fix) => error.with_next(fix),
         None => error,
