@@ -177,7 +177,7 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> Result<File, Forei
 /// Writes some bytes to a folder, and leaves nothing behind.
 pub(crate) fn try_to_write(folder: &Path) -> io::Result<()> {
     // More than a file system keeps aside in what is allocated already.
-    const SOME: [u8; 256 * 1024] = [1; 256 * 1024];
+    static SOME: [u8; 256 * 1024] = [1; 256 * 1024];
     let mut file = tempfile::tempfile_in(folder)?;
     file.write_all(&SOME)?;
     file.sync_all()

@@ -40,7 +40,6 @@ pub use sessions::{FlrMount, OpenSession, SessionId};
 use crate::{
     clock::{Clock, SystemClock},
     marker::Marker,
-    private,
 };
 
 /// The state folder's database. Clones share one connection.
@@ -116,19 +115,11 @@ impl State {
         self.inner.clock.now()
     }
 
-    /// Writes to the database and beside it, and leaves both as they were: only so is it seen that there is room.
+    /// Writes to the database, and leaves it as it was: only so is it seen that it takes something.
     pub(crate) fn try_to_write(&self) -> Result<(), StateError> {
         self.write(|database| {
             let same: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0))?;
             database.pragma_update(None, "user_version", same)
-        })?;
-        self.with(|open| {
-            private::try_to_write(&open.dir).map_err(|source| {
-                StateError::Folder(FolderError::Io {
-                    dir: self.dir().to_owned(),
-                    source,
-                })
-            })
         })
     }
 

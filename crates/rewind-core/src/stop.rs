@@ -179,12 +179,17 @@ impl Stop {
                 reason: None,
                 by: None,
                 unreadable: Some(format!(
-                    "{}: the reason and the time can't be written: {error}",
-                    self.path.display()
+                    "{}: the reason and the time can't be written: {}",
+                    self.path.display(),
+                    plain(&error)
                 )),
             }),
             Err(error) => {
-                let what = format!("{}: cannot be written: {error}", self.path.display());
+                let what = format!(
+                    "{}: cannot be written: {}",
+                    self.path.display(),
+                    plain(&error)
+                );
                 Err(self.not_written(&what, cure(&error).to_owned()))
             }
         }
@@ -307,6 +312,15 @@ impl Stop {
             format!("{}: {what}: {error}", self.path.display()),
         )
         .with_next("Put the permissions of the state folder right. Until then every listed call is refused.")
+    }
+}
+
+/// What the system says, without the name of a file that is gone again.
+fn plain(error: &io::Error) -> String {
+    let said = readable::without_os_numbers(error.to_string());
+    match said.split_once(" at path ") {
+        Some((said, _)) => said.to_owned(),
+        None => said,
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{output, wrap::hanging};
 
 /// Of a terminal, in columns.
 const USUAL_WIDTH: u16 = 80;
-/// What a column needs besides its cells.
-const PADDING: usize = 2;
+/// What a column needs besides its cells: a space on either side, and one to the next.
+const PADDING: usize = 3;
 /// The last column may be broken into lines of words, but not into narrower ones.
 const LAST_LEAST: usize = 30;
 
@@ -21,6 +21,15 @@ const RULED: TableStyle =
 /// Whether tables are drawn for a person, whose screen is only so wide.
 pub fn is_drawn() -> bool {
     io::stdout().is_terminal()
+}
+
+/// Of the terminal that is stdout, or as if it were one.
+pub fn columns() -> u16 {
+    // Some terminals don't know how wide they are, and say 0.
+    let width = Table::new().width();
+    width
+        .filter(|width| *width >= USUAL_WIDTH / 2)
+        .unwrap_or(USUAL_WIDTH)
 }
 
 /// Rows below these headings. On a terminal the last column gives way when there is not room for all; where that is not enough, each row
@@ -41,10 +50,9 @@ pub fn table<const N: usize>(
         table.set_content_arrangement(ContentArrangement::Disabled);
         return table.trim_fmt();
     }
-    // Some terminals don't know how wide they are, and say 0.
-    let width = table.width().filter(|width| *width >= USUAL_WIDTH / 2);
-    let width = width.unwrap_or(USUAL_WIDTH);
-    if least(headings, &rows) > usize::from(width) {
+    let width = columns();
+    // The last one needs no space behind it.
+    if least(headings, &rows) > usize::from(width) + 1 {
         return blocks(headings, &rows);
     }
     table.set_width(width);
@@ -117,9 +125,9 @@ mod tests {
     fn the_least_width_is_that_of_the_widest_cells_as_a_terminal_shows_them() {
         let tag = "word ".repeat(20);
         let least = |vpg: &str| least(HEADINGS, &[row("x", "y"), row(vpg, &tag)]);
-        assert_eq!(least("12345"), 10 + 5 + 30 + 6);
-        assert_eq!(least("日本"), 10 + 4 + 30 + 6);
-        assert_eq!(least("a\nlonger"), 10 + 6 + 30 + 6);
+        assert_eq!(least("12345"), 10 + 5 + 30 + 9);
+        assert_eq!(least("日本"), 10 + 4 + 30 + 9);
+        assert_eq!(least("a\nlonger"), 10 + 6 + 30 + 9);
     }
 
     #[test]

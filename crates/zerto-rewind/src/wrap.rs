@@ -1,8 +1,8 @@
-//! Text within 80 columns.
+//! Text within 80 columns, or what a narrower terminal has.
 use rewind_core::certificate::Fingerprint;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::table::is_drawn;
+use crate::table::{columns, is_drawn};
 
 const WIDTH: usize = 79;
 /// Where a long word begins.
@@ -40,6 +40,7 @@ pub fn wrap(sentence: &str, first: &str) -> String {
 /// Breaks a text at spaces. Its first line begins with `first`, the others with `rest`. What does not fit between these
 /// gets a line almost to itself.
 fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
+    let widest = WIDTH.min(usize::from(columns()).saturating_sub(1));
     let mut wrapped = first.to_owned();
     let mut margin = first.width();
     let mut column = margin;
@@ -53,14 +54,14 @@ fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
             }
             wrapped.push_str(&format!("{half}\n{}{other}", " ".repeat(margin)));
             margin = rest.width();
-            column = WIDTH;
+            column = widest;
             continue;
         }
         let length = word.width();
         let fresh = column == margin;
-        if column + usize::from(!fresh) + length > WIDTH && !(fresh && margin <= LEAST_MARGIN) {
+        if column + usize::from(!fresh) + length > widest && !(fresh && margin <= LEAST_MARGIN) {
             let rest: String = match rest.width() + length {
-                fits if fits <= WIDTH => rest.to_owned(),
+                fits if fits <= widest => rest.to_owned(),
                 _ => rest.chars().take(LEAST_MARGIN).collect(),
             };
             margin = rest.width();

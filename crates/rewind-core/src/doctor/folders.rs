@@ -6,7 +6,7 @@ use crate::{
     marker::{self, Marker},
     private,
     recovery::{self, Destination, GuestPath},
-    state::{State, StateError, folder},
+    state::{FolderError, State, StateError, folder},
     stop::{StopNote, Stops},
 };
 use std::{
@@ -19,6 +19,11 @@ pub(super) async fn state(config: &Config) -> ((Check, Option<State>), Check) {
     let dir = config.state_dir.clone();
     let shown = dir.display().to_string();
     let open = move || {
+        // Before the database, which says of a full disk that it fails.
+        private::try_to_write(&folder::prepare(&dir)?).map_err(|source| FolderError::Io {
+            dir: dir.clone(),
+            source,
+        })?;
         let state = State::open(dir)?;
         state.try_to_write()?;
         Ok::<_, StateError>(state)

@@ -642,6 +642,8 @@ async fn a_full_disk_is_told_where_it_is() {
         (id::RECOVER_FOLDER, "destination_unusable"),
     ] {
         assert_eq!(check(id)["code"], code, "{report:#}");
+        let message = check(id)["message"].to_string();
+        assert!(message.contains("too large"), "{message}");
     }
     assert_eq!(check(id::LOGIN)["status"], "skipped", "{report:#}");
     // What was tried is gone again.
