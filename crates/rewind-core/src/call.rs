@@ -73,6 +73,18 @@ impl std::fmt::Debug for Call {
 }
 
 impl Call {
+    /// Waits for something outside of the domain, and says so meanwhile.
+    ///
+    /// # Errors
+    /// `cancelled` when the call is cancelled first; else as `work` has them.
+    pub async fn waiting<T>(
+        &self,
+        message: &str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.watch().during(|| message.to_owned(), work).await
+    }
+
     /// A watch over one operation of this call.
     pub(crate) fn watch(&self) -> Watch<'_> {
         Watch {

@@ -1,12 +1,12 @@
 //! The facade: everything that the MCP server and the CLI do, they do through this.
 use crate::{
     Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Protection,
-    Receipt, RecoverRequest, Recovery, ToolCall,
+    Receipt, ToolCall,
     catalog::Catalog,
     certificate::{self, Warnings},
     checkpoints,
     clock::{Clock, SystemClock},
-    config::{self, Config, Confirmation},
+    config::{self, Config},
     enforce::{self, ChangedTool},
     guard,
     lock::Locks,
@@ -26,29 +26,6 @@ use zvm_client::{CertificateJudge, Timeouts, TlsTrust, Zvm, ZvmConfig};
 #[derive(Clone, Debug)]
 pub struct Rewind {
     pub(crate) core: Arc<Core>,
-}
-
-/// What `recover` would do, precisely enough for a human to agree to it.
-#[derive(Clone, Debug)]
-pub struct RecoveryPlan {
-    /// The text that a human has to agree to.
-    pub summary: String,
-    /// Name of the VM.
-    pub vm: String,
-    /// Name of the VPG.
-    pub vpg: String,
-    /// The VPG's identifier: two can have one name as it is shown.
-    pub vpg_identifier: String,
-    /// Id of the checkpoint.
-    pub checkpoint: String,
-    /// ISO 8601, UTC, the ZVM's clock.
-    pub checkpoint_time: String,
-    /// Its tag, if it has one.
-    pub tag: Option<String>,
-    /// The path in the guest.
-    pub path: String,
-    /// Where it would land on this host.
-    pub destination: String,
 }
 
 /// Which ZVM it is.
@@ -217,28 +194,6 @@ impl Rewind {
         recovery::clean_up_beside(&self.core, listing).await
     }
 
-    /// Finds the VM and the checkpoint and says what a human would agree to; mounts nothing.
-    ///
-    /// # Errors
-    /// Those of [`find`](Self::find); `checkpoint_gone`, `checkpoint_ambiguous`, `destination_exists`, `invalid_argument`.
-    pub async fn plan_recovery(
-        &self,
-        request: &RecoverRequest,
-        call: &Call,
-    ) -> Result<RecoveryPlan, Error> {
-        recovery::clean_up_beside(&self.core, recovery::plan(&self.core, request, call)).await
-    }
-
-    /// Without `confirmed`: `confirmation_required` with the plan's summary. With it: does it.
-    ///
-    /// # Errors
-    /// Those of [`plan_recovery`](Self::plan_recovery); `confirmation_required`, `flr_busy`, `flr_failed`, `path_not_found`,
-    /// `path_ambiguous`, `not_downloadable`, `download_incomplete`, `destination_unusable`, `cancelled`, with the session that
-    /// was opened and whether it is closed.
-    pub async fn recover(&self, request: RecoverRequest, call: &Call) -> Result<Recovery, Error> {
-        recovery::recover(&self.core, &request, call).await
-    }
-
     /// Unmounts FLR sessions of ours that were left behind: their process died, or could not unmount them. Also done before a
     /// recovery, and beside every search, list, plan and pin.
     ///
@@ -321,15 +276,6 @@ pub(crate) fn check(config: &Config) -> Result<(), Error> {
         let message = format!("{file}: {what} can't be honoured by this version");
         Err(Error::new(ErrorCode::Configuration, message).with_next(next))
     };
-    if matches!(
-        config.confirmation,
-        Confirmation::Form | Confirmation::Approve
-    ) {
-        return refused(
-            "`confirmation`: \"form\" and \"approve\"",
-            "Leave the key out: then `confirmed: true` confirms a recovery over MCP. Or don't let agents use the recovery tool.",
-        );
-    }
     if !config.guests.is_empty() {
         return refused(
             "`guests`",
@@ -380,14 +326,14 @@ mod tests {
 
     /// A server runs each call as a task of its own: its future has to be one that can be sent. The compiler is asked here,
     /// near the cause.
-    const _: fn(&Rewind, &Call, GuardRequest, ToolCall, RecoverRequest) =
+    const _: fn(&Rewind, &Call, GuardRequest, ToolCall, crate::RecoverRequest) =
         |rewind, call, guard, tool_call, recover| {
             is_send(rewind.find("", call));
             is_send(rewind.guard(guard, call));
             is_send(rewind.guard_tool_call(tool_call, call));
             is_send(rewind.checkpoints("", None, None, call));
             is_send(rewind.plan_recovery(&recover, call));
-            is_send(rewind.recover(recover.clone(), call));
+            is_send(rewind.recover("", call));
             is_send(rewind.clean_up_orphans());
         };
 }

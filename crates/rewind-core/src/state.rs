@@ -6,6 +6,7 @@
 //! The calls are synchronous, take milliseconds, and may wait some seconds for another process: async code runs them with
 //! `tokio::task::spawn_blocking`.
 
+mod approver;
 pub(crate) mod calls;
 mod certificates;
 mod error;
@@ -16,6 +17,7 @@ pub(crate) mod interrupted;
 mod logins;
 mod outcomes;
 pub(crate) mod places;
+mod plans;
 mod schema;
 mod sessions;
 pub(crate) mod tools;
@@ -35,6 +37,7 @@ pub(crate) use guards::{EarlierGuard, digest};
 pub use guards::{GuardRecord, PinRecord, ToolCall, arguments_digest};
 pub use inserts::{InsertId, InsertOutcome, SentInsert};
 pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
+pub(crate) use plans::{Begun, PlanRow};
 pub use sessions::{FlrMount, OpenSession, SessionId};
 
 use crate::{
@@ -101,6 +104,24 @@ impl State {
         let state = Self::new(dir);
         state.with(|_| Ok(()))?;
         Ok(state)
+    }
+
+    /// Whether there is a state in `dir`. Makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// It can't be told.
+    pub fn is_in(dir: &Path) -> Result<bool, StateError> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        match std::fs::symlink_metadata(dir.join(schema::FILE)) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(false),
+            Err(source) => Err(FolderError::Io {
+                dir: dir.to_owned(),
+                source,
+            }
+            .into()),
+        }
     }
 
     /// The folder, as it was given.

@@ -74,12 +74,27 @@ pub fn quoted(words: &str, max: usize) -> String {
 #[must_use]
 pub fn named(name: &str, max: usize) -> String {
     let shown = display(name, max);
-    let plain = |c: char| c.is_alphanumeric() || "._-/\\:@#+~".contains(c);
-    if !shown.is_empty() && shown.chars().all(plain) {
+    if is_plain(&shown) {
         shown
     } else {
         quoted(name, max)
     }
+}
+
+/// As [`named`], but shown as [`exact`] shows it: for what a person agrees to.
+#[must_use]
+pub fn named_exactly(name: &str, max: usize) -> String {
+    let shown = exact(name, max);
+    if is_plain(&shown) && shown == name {
+        shown
+    } else {
+        format!("\"{}\"", shown.replace('"', "\\u{22}"))
+    }
+}
+
+fn is_plain(word: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "._-/\\:@#+~".contains(c);
+    !word.is_empty() && word.chars().all(plain)
 }
 
 /// Cuts `text` to `max` characters; what was cut ends in [`ELLIPSIS`]. Never cuts inside a character.
@@ -276,6 +291,14 @@ mod tests {
             assert_eq!(named(name, 100), shown);
         }
         assert_eq!(quoted("plain", 100), "\"plain\"");
+        for (name, shown) in [
+            ("/etc/hosts", "/etc/hosts"),
+            ("/srv/a  b", "\"/srv/a  b\""),
+            ("a\"b", "\"a\\u{22}b\""),
+            ("jp-\u{200b}ubuntu", "\"jp-\\u{200b}ubuntu\""),
+        ] {
+            assert_eq!(named_exactly(name, 100), shown);
+        }
         assert_eq!(
             named(&"x".repeat(50), 10),
             format!("\"{}…\"", "x".repeat(9))

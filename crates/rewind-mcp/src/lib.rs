@@ -4,6 +4,7 @@
 mod answer;
 mod arguments;
 mod backend;
+mod person;
 mod progress;
 pub mod proxy;
 mod schema;

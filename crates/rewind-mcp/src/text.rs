@@ -4,12 +4,14 @@
 use std::fmt::Write as _;
 
 use rewind_core::{
-    CheckpointList, Done, Error, GuardDecision, ListedCheckpoint, Protection, Receipt, Recovery,
+    CheckpointList, Done, Error, GuardDecision, ListedCheckpoint, Outcome, Protection, Receipt,
+    RecoveredPath, Recovery,
     text::{named, quoted},
 };
 
 /// Characters of one name, path or tag. The structured content has what the domain has.
 const SHOWN: usize = 500;
+const PATH_SHOWN: usize = 4096;
 
 /// Writing to a string does not fail.
 macro_rules! line {
@@ -36,6 +38,11 @@ pub fn done(done: &Done) -> String {
         Done::NotPinned { vpg, reason } => {
             format!("VPG {} is not pinned: {reason}", named(vpg, SHOWN))
         }
+        Done::Placed { path, local_path } => format!(
+            "{} is here: {}",
+            named(path, SHOWN),
+            named(local_path, PATH_SHOWN)
+        ),
         Done::SessionOpened {
             session,
             closed: true,
@@ -210,34 +217,38 @@ fn listed(checkpoint: &ListedCheckpoint) -> String {
 pub fn recovery(recovery: &Recovery) -> String {
     let mut text = String::new();
     let timing = &recovery.timing;
-    line!(
-        text,
-        "Recovered {} of {} as it was at {} (checkpoint {} of VPG {}).",
-        named(&recovery.guest_path, SHOWN),
-        named(&recovery.vm, SHOWN),
-        recovery.checkpoint_time,
-        recovery.checkpoint,
-        named(&recovery.vpg, SHOWN)
+    let Recovery {
+        vm,
+        vpg,
+        checkpoint,
+        checkpoint_time,
+        ..
+    } = recovery;
+    let of = format!(
+        "{} as it was at {checkpoint_time} (checkpoint {checkpoint} of VPG {})",
+        named(vm, SHOWN),
+        named(vpg, SHOWN)
     );
-    line!(
-        text,
-        "It is here now: {} ({} bytes)",
-        named(&recovery.local_path, 4096),
-        recovery.bytes
-    );
+    if let Some(failure) = &recovery.error {
+        line!(text, "{}", error(failure));
+    }
+    if recovery.one.is_none() {
+        let placed = recovery
+            .paths
+            .iter()
+            .filter(|path| path.outcome == Outcome::Placed);
+        let all = counted(recovery.paths.len(), "path");
+        line!(text, "Recovered {} of {all} of {of}.", placed.count());
+    }
+    for path in &recovery.paths {
+        became(&mut text, path, None);
+    }
+    if let Some(path) = &recovery.one {
+        became(&mut text, path, Some(&of));
+    }
     if let Some(open) = &recovery.still_open {
         line!(text, "WARNING: {open} {}", open.next);
     }
-    for file in &recovery.files {
-        line!(
-            text,
-            "- {}: {} bytes, SHA-256 {}",
-            named(&file.path, SHOWN),
-            file.bytes,
-            file.sha256
-        );
-    }
-    list(&mut text, "Left out:", recovery.skipped.iter().cloned());
     list(&mut text, "Note:", recovery.notes.iter().cloned());
     line!(
         text,
@@ -250,6 +261,32 @@ pub fn recovery(recovery: &Recovery) -> String {
         timing.total
     );
     text.trim_end().into()
+}
+
+/// What became of a path: of the only one, with what it is of.
+fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
+    let name = named(path.guest_path.as_deref().unwrap_or(&path.path), SHOWN);
+    match of {
+        Some(of) => line!(text, "Recovered {name} of {of}."),
+        None => line!(text, "{name}: {}", path.outcome.as_str()),
+    }
+    if let Some(why) = &path.why {
+        line!(text, "Because: {why}");
+    }
+    if let Some(local) = &path.local_path {
+        let local = named(local, PATH_SHOWN);
+        line!(text, "It is here now: {local} ({} bytes)", path.bytes);
+    }
+    for file in &path.files {
+        line!(
+            text,
+            "- {}: {} bytes, SHA-256 {}",
+            named(&file.path, SHOWN),
+            file.bytes,
+            file.sha256
+        );
+    }
+    list(text, "Left out:", path.skipped.iter().cloned());
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -5,7 +5,7 @@ use rewind_core::{Call, Error, ErrorCode, Rewind};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 
-use crate::{answer::Answer, arguments::read, schema};
+use crate::{answer::Reply, arguments::read, person::Person, schema};
 
 mod create_tagged_checkpoint;
 mod find_protection;
@@ -39,8 +39,9 @@ pub(crate) async fn call(
     rewind: &Rewind,
     arguments: JsonObject,
     call: &Call,
-) -> Result<Answer, Error> {
-    match &*tool.name {
+    person: &Person,
+) -> Result<Reply, Error> {
+    let answer = match &*tool.name {
         find_protection::NAME => find_protection::call(rewind, read(tool, arguments)?, call).await,
         create_tagged_checkpoint::NAME => {
             create_tagged_checkpoint::call(rewind, read(tool, arguments)?, call).await
@@ -51,12 +52,15 @@ pub(crate) async fn call(
         list_checkpoints::NAME => {
             list_checkpoints::call(rewind, read(tool, arguments)?, call).await
         }
-        recover_file::NAME => recover_file::call(rewind, read(tool, arguments)?, call).await,
+        recover_file::NAME => {
+            return recover_file::call(rewind, read(tool, arguments)?, call, person).await;
+        }
         name => Err(Error::new(
             ErrorCode::InvalidArgument,
             format!("there is no tool {name}"),
         )),
-    }
+    };
+    answer.map(Reply::Done)
 }
 
 /// A tool with the arguments `A` and the result `R`. All of them talk to a ZVM, which is a world outside.

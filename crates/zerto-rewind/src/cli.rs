@@ -65,15 +65,28 @@ Examples:
   zerto-rewind checkpoints jp-ubuntu
   zerto-rewind checkpoints jp-ubuntu --since 7d --limit 20")]
     Checkpoints(Checkpoints),
-    /// Take a file or folder back from a checkpoint
-    #[command(after_help = "\
-Examples:
-  zerto-rewind recover jp-ubuntu /home/justin/app-config.yaml --at 1197
-  zerto-rewind recover app01 'C:\\inetpub\\web.config' --at 88 --vpg Payroll --to ./back
-
-Shows what it is going to do and asks before it mounts anything. A person has to agree, so it refuses
-without a terminal (exit code 3). Nothing on the VM is changed, no existing file is overwritten.")]
+    /// Take files and folders back from a checkpoint
+    #[command(after_help = RECOVER_HELP)]
     Recover(Recover),
+    /// Agree to what an agent has planned
+    #[command(after_help = APPROVE_HELP)]
+    Approve {
+        /// The plan, as the agent was told it
+        id: String,
+    },
+    /// Say no to what an agent has planned, for good
+    Deny {
+        /// The plan, as the agent was told it
+        id: String,
+    },
+    /// List the plans of the last ten minutes, or show one
+    Approvals {
+        /// The plan to show
+        id: Option<String>,
+    },
+    /// The passphrase that is asked for wherever a person's word counts
+    #[command(subcommand)]
+    Approver(Approver),
     /// Make a configuration: asks at a terminal, and tries what it is told
     #[command(after_help = INIT_HELP)]
     Init(crate::commands::init::InitArgs),
@@ -126,6 +139,29 @@ Examples:
     Demo(Demo),
 }
 
+const RECOVER_HELP: &str = "\
+Examples:
+  zerto-rewind recover jp-ubuntu /home/justin/app-config.yaml --at 1197
+  zerto-rewind recover app01 'C:\\inetpub\\web.config' --at 88 --vpg Payroll --to ./back
+  zerto-rewind recover jp-ubuntu /etc/hosts '/etc/nginx/*.conf' --at 1197
+  zerto-rewind recover --plan p-7k3m9x2q
+
+Shows what it is going to do and asks before it mounts anything. A person has to agree, so it
+refuses without a terminal (exit code 3), unless a plan was approved already. Nothing on the VM
+is changed, no existing file is overwritten.";
+
+const APPROVE_HELP: &str = "\
+Shows the plan and asks, so it refuses without a terminal (exit code 3). It asks for the
+approver's passphrase where one is set (`zerto-rewind approver set`): only that makes sure that
+it is not an agent with a shell who types. The agent carries the plan out then, or you:
+`zerto-rewind recover --plan ID`. A plan is valid for ten minutes, once.";
+
+const APPROVER_HELP: &str = "\
+From then on `approve`, `recover`, `resume`, `trust`, `catalog accept`, `install`, `uninstall`
+and `approver` ask for it, with `--yes` or without. Only an Argon2id hash of it is kept, in the
+configuration's state folder; without a configuration in the user's, where it counts for every
+configuration. After five wrong ones none is accepted for ten minutes.";
+
 const MCP_HELP: &str = "\
 For an MCP client's configuration:
   {\"mcpServers\": {\"zerto-rewind\": {\"command\": \"zerto-rewind\", \"args\": [\"mcp\"],
@@ -162,22 +198,36 @@ pub struct Checkpoints {
 
 #[derive(Args)]
 pub struct Recover {
-    /// The VM that the file was on: its name, hostname, IP address, or vmIdentifier
-    pub vm: String,
-    /// The file or folder on the VM: /etc/hosts or C:\inetpub\web.config
-    pub path: String,
+    /// The VM that the files were on: its name, hostname, IP address, or vmIdentifier
+    #[arg(required_unless_present = "plan")]
+    pub vm: Option<String>,
+    /// Files, folders and patterns on the VM: /etc/hosts, C:\inetpub\web.config, '/etc/nginx/*.conf'
+    #[arg(required_unless_present = "plan", value_name = "PATH")]
+    pub paths: Vec<String>,
     /// The checkpoint: its id or its tag
-    #[arg(long, value_name = "CHECKPOINT")]
-    pub at: String,
+    #[arg(long, value_name = "CHECKPOINT", required_unless_present = "plan")]
+    pub at: Option<String>,
     /// The VPG, where the checkpoint alone does not say it
     #[arg(long, value_name = "VPG", value_parser = not_blank)]
     pub vpg: Option<String>,
-    /// The folder to place it in [default: the configured recovery folder]
+    /// The folder to place them in [default: the configured recovery folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub to: Option<PathBuf>,
+    /// Carry out this plan; where nobody has decided on it yet, after asking
+    #[arg(long, value_name = "ID", conflicts_with_all = ["vm", "paths", "at", "vpg", "to"])]
+    pub plan: Option<String>,
     /// Don't ask: you have agreed already. Refused without a terminal
     #[arg(long)]
     pub yes: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Approver {
+    /// Set the passphrase, or another one
+    #[command(after_help = APPROVER_HELP)]
+    Set,
+    /// Ask for no passphrase any more
+    Remove,
 }
 
 #[derive(Subcommand)]

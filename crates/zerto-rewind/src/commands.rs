@@ -8,6 +8,9 @@ use crate::{
     session,
 };
 
+mod approvals;
+mod approve;
+mod approver;
 pub mod catalog;
 mod checkpoints;
 mod completions;
@@ -47,10 +50,18 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
         Command::Checkpoints(arguments) => {
             checkpoints::run(config, arguments, output, &interrupt).await
         }
-        Command::Recover(arguments) => recover::run(config, arguments, output, &interrupt).await,
+        Command::Recover(arguments) => {
+            match recover::run(config, arguments, output, &interrupt).await {
+                Ok(code) => return code,
+                Err(error) => Err(error),
+            }
+        }
+        Command::Approve { id } => approve::approve(config, &id, output, &interrupt).await,
+        Command::Deny { id } => approve::deny(config, &id, output).await,
+        Command::Approvals { id } => approvals::run(config, id.as_deref(), output).await,
+        Command::Approver(command) => approver::run(config, &command, output, &interrupt).await,
         Command::Trust => trust::run(config, output, &interrupt).await,
         Command::Catalog(command) => catalog::run(config, command, output, &interrupt).await,
-
         Command::Completions { shell } => completions::run(shell),
         // `crate::run` has taken these.
         Command::Install(_)

@@ -24,6 +24,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether it is for scripts.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// A command's result: itself as JSON, or as `text` puts it.
     pub fn result<T: Serialize>(&self, result: &T, text: impl FnOnce(&T) -> String) {
         if self.json {

@@ -750,7 +750,7 @@ async fn mistakes_in_the_configuration_name_its_file() {
         );
     }
     for extra in [
-        json!({ "confirmation": "form" }),
+        json!({ "confirmation": "yes" }),
         json!({ "guests": { "a": { "ssh": "b" } } }),
     ] {
         world.configure(extra);

@@ -175,6 +175,7 @@ async fn recovering() -> (World, Server) {
     let mut scenario = Scenario::fast();
     scenario.timings.mount = Spread::fixed(Duration::from_secs(30));
     let world = World::with(scenario).await;
+    world.configure(json!({ "confirmation": "argument" }));
     let mut server = Server::initialized(&world.config(), "2025-11-25").await;
     let receipt = server
         .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
@@ -263,6 +264,29 @@ async fn progress_comes_with_the_token_that_was_given_and_ends_with_the_answer()
         updates += 1;
     }
     assert!(updates >= 2, "{updates} updates in three seconds");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_plan_is_used_up_by_a_server_that_is_killed_in_the_middle() {
+    let (world, mut server) = recovering().await;
+    world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
+    server.child.kill().await.unwrap();
+    let plans = world.run(&["approvals", "--json"]).await.json();
+    let [plan] = plans.as_array().unwrap().as_slice() else {
+        panic!("{plans}");
+    };
+    assert_eq!(plan["decision"]["how"], "argument");
+    assert_eq!(plan["status"], "interrupted");
+    let mut next = Server::initialized(&world.config(), "2025-11-25").await;
+    let arguments = json!({ "plan_id": plan["plan_id"], "confirmed": true });
+    let answer = next.call("zerto_recover_file", arguments).await;
+    assert_eq!(error_of(&answer)["code"], "plan_used", "{answer}");
+    let mounts = world.sim.requests();
+    let mounts = mounts
+        .iter()
+        .filter(|request| request.method == "POST" && request.path.ends_with("/v1/flrs"));
+    assert_eq!(mounts.count(), 1);
 }
 
 #[tokio::test]
@@ -405,6 +429,7 @@ async fn calls_that_run_while_the_configuration_changes_end_as_they_began() {
     let mut scenario = Scenario::fast();
     scenario.timings.mount = Spread::fixed(Duration::from_secs(2));
     let world = World::with(scenario).await;
+    world.configure(json!({ "confirmation": "argument" }));
     let mut server = Server::initialized(&world.config(), "2025-11-25").await;
     let receipt = server
         .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
@@ -419,7 +444,7 @@ async fn calls_that_run_while_the_configuration_changes_end_as_they_began() {
         .await;
     world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
     // The new one looks for what was left behind, and leaves what another call still has.
-    world.configure(json!({ "agent": "fixed-name" }));
+    world.configure(json!({ "agent": "fixed-name", "confirmation": "argument" }));
     let found = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
     assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
     world.write_config("{");

@@ -8,6 +8,10 @@
     missing_docs
 )]
 
+#[path = "terminal/decisions.rs"]
+mod decisions;
+#[path = "terminal/passphrase.rs"]
+mod passphrase;
 mod support;
 
 use std::fs;

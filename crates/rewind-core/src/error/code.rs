@@ -81,10 +81,34 @@ codes! {
         next "Read the ZVM's reason; try again or choose another checkpoint.";
     ConfirmationRequired "confirmation_required" exit 3:
         "A human has to agree before anything is mounted."
-        next "Show the message to a human, word for word; only when they agree, call again with the same arguments and `confirmed: true`.";
+        next "Show the message to a human, word for word, and wait for their decision.";
     Declined "declined" exit 3:
         "A human declined."
         next "Do nothing; ask the human what they want instead.";
+    PlanForeign "plan_foreign" exit 3:
+        "No plan of this id is this user's and this ZVM's."
+        next "Ask for the recovery without a plan id: that makes a plan of its own.";
+    PlanExpired "plan_expired" exit 3:
+        "The plan was not carried out in time: it is valid for ten minutes."
+        next "Ask for the recovery again, without a plan id: a human decides on the new plan.";
+    PlanUsed "plan_used" exit 3:
+        "The plan was carried out already; each is carried out at most once."
+        next "Ask for the recovery again, without a plan id, if it is still wanted: a human decides on the new plan.";
+    PlanAltered "plan_altered" exit 3:
+        "The call is not the one that the plan was made for."
+        next "Call with the arguments that the plan was made for, or without a plan id for a new plan.";
+    PlanChanged "plan_changed" exit 3:
+        "What the human agreed to is not as it was any more."
+        next "Ask for the recovery again, without a plan id: a human decides on the new plan.";
+    PlanDecided "plan_decided" exit 3:
+        "The plan was decided already; a decision is final."
+        next "Ask for the recovery again, without a plan id, if another decision is wanted: that makes a new plan.";
+    PassphraseRefused "passphrase_refused" exit 3:
+        "The approver's passphrase was wrong, or was tried too often."
+        next "Try again with the right passphrase; after five wrong ones none is accepted for some minutes.";
+    NotAllRecovered "not_all_recovered" exit 1:
+        "Not every path was recovered; each has its own outcome."
+        next "Read each path's outcome, and ask again for those that are still wanted.";
     LoginRefused "login_refused" exit 5:
         "The ZVM refused the login, or no login is tried because earlier ones were refused."
         next "Check `username` (or `client_id`) in the configuration, and the password (or client secret) there or wherever the configuration takes it from. After three refusals none is tried with the same ones: the account would be locked.";

@@ -17,17 +17,19 @@ use uuid::Uuid;
 const COMPONENT_MAX_BYTES: usize = 200;
 const COMPONENTS_MAX: usize = 32;
 
-/// What the default destination is made of.
-pub(crate) struct Source<'a> {
+/// What a destination is made of.
+pub(crate) struct Naming<'a> {
     pub vm: &'a str,
     pub checkpoint: u64,
     /// The folders in the guest that lead to it, outermost first.
     pub folders: &'a [String],
     /// The name of the file or folder in the guest.
     pub name: &'a str,
+    /// It is one of several: what is named is the folder for all of them.
+    pub several: bool,
 }
 
-impl Source<'_> {
+impl Naming<'_> {
     /// A folder of its own for each of a checkpoint's folders: files of one name don't meet.
     fn folder(&self, recover_dir: &Path) -> PathBuf {
         let checkpoint = recover_dir
@@ -50,7 +52,15 @@ impl Destination {
         checkpoint: u64,
         path: &GuestPath,
     ) -> Result<PathBuf, Error> {
-        Target::for_path(self, recover_dir, vm, checkpoint, path).map(|target| target.path())
+        let folders = path.folders();
+        let naming = Naming {
+            vm,
+            checkpoint,
+            folders: &folders,
+            name: path.name(),
+            several: false,
+        };
+        Target::new(self, recover_dir, &naming).map(|target| target.path())
     }
 }
 
@@ -66,30 +76,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Where the path of a guest would land.
-    pub fn for_path(
-        destination: &Destination,
-        recover_dir: &Path,
-        vm: &str,
-        checkpoint: u64,
-        path: &GuestPath,
-    ) -> Result<Self, Error> {
-        let source = Source {
-            vm,
-            checkpoint,
-            folders: &path.folders(),
-            name: path.name(),
-        };
-        Self::new(destination, recover_dir, &source)
-    }
-
     /// Checks where it would land; makes nothing.
     pub fn new(
         destination: &Destination,
         recover_dir: &Path,
-        source: &Source<'_>,
+        naming: &Naming<'_>,
     ) -> Result<Self, Error> {
-        let name = local_name(source.name);
+        let name = local_name(naming.name);
         let target = match destination {
             Destination::Folder(folder) => Self {
                 folder: whole(folder)?,
@@ -102,7 +95,10 @@ impl Target {
                     .map_err(|error| unusable(recover_dir, &error))?;
                 let (folder, name) =
                     match inside.as_deref().filter(|inside| !inside.trim().is_empty()) {
-                        None => (source.folder(&recover_dir), name),
+                        None => (naming.folder(&recover_dir), name),
+                        Some(inside) if naming.several => {
+                            inside_of(&recover_dir, &format!("{inside}/"), name)?
+                        }
                         Some(inside) => inside_of(&recover_dir, inside, name)?,
                     };
                 Self {
@@ -113,21 +109,46 @@ impl Target {
                 }
             }
         };
-        target.check_way()?;
-        target.check_containment()?;
-        target.check_free()?;
-        target.check_folder()?;
-        Ok(target)
+        target.check()
+    }
+
+    /// The place that a plan names, checked again; makes nothing.
+    pub fn agreed(to: &Path, within: Option<&Path>) -> Result<Self, Error> {
+        let (Some(folder), Some(name)) = (to.parent(), to.file_name().and_then(OsStr::to_str))
+        else {
+            let error = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(unusable(to, &error));
+        };
+        let target = Self {
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            within: within.map(Path::to_owned),
+            mark: mark(),
+        };
+        target.check()
+    }
+
+    fn check(self) -> Result<Self, Error> {
+        self.check_way()?;
+        self.check_containment()?;
+        self.check_free()?;
+        self.check_folder()?;
+        Ok(self)
+    }
+
+    /// Where it lands, as a plan has it.
+    pub fn written(&self) -> Result<String, Error> {
+        written(&self.path())
+    }
+
+    /// The folder that it must not lie outside of, as a plan has it.
+    pub fn within(&self) -> Result<Option<String>, Error> {
+        self.within.as_deref().map(written).transpose()
     }
 
     /// Where it lands.
     pub fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
-    }
-
-    /// The path, safe to show.
-    pub fn shown(&self) -> String {
-        text::display(&self.path().to_string_lossy(), 4096)
     }
 
     /// Where it is worked, before anything is made.
@@ -242,6 +263,13 @@ impl Target {
 
 fn mark() -> String {
     format!("{TEMPORARY}{}-", Uuid::new_v4().simple())
+}
+
+fn written(path: &Path) -> Result<String, Error> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is no UTF-8");
+        unusable(path, &error)
+    })
 }
 
 #[cfg(unix)]

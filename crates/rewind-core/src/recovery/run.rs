@@ -1,120 +1,130 @@
-//! The steps of a recovery, once a human has confirmed.
+//! Carries out a plan that a human has agreed to.
 use super::{
-    RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
+    Outcome, RecoveredFile, RecoveredPath, Recovery, Timing,
     contents::Contents,
-    destination::Place,
+    destination::{Place, Target},
     download::{Downloading, Recovered},
     leftovers::note,
-    orphans::make_way,
-    plan::{Planned, make},
+    mounting::{Ended, free, while_mounted},
+    path::{GuestPath, shown_path, told_path},
+    plan::{Verified, verify},
+    preview::not_carried,
     resolve::{Mounted, Resolved, name_of, resolve},
-    session::{Mount, Session, mounted},
 };
 use crate::{
-    Call, Error, ErrorCode, RecoveryPlan,
+    Call, Done, Error, ErrorCode, KnownPlan, Paths,
     call::{Doing, Transfer, Watch},
+    checkpoints,
+    plan::{Effect, Plan, PlanEnd, Seen, Source},
+    protection,
     rewind::Core,
+    state::Begun,
     text,
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use zvm_client::{FlrSessionId, PathItem, PathKind};
 
-/// A caller that cancelled is not kept waiting for the ZVM.
-const CLOSE_AFTER_CANCEL: Duration = Duration::from_secs(15);
 const SHOWN_MAX_LEN: usize = 500;
 
 pub(crate) async fn recover(
     core: &Arc<Core>,
-    request: &RecoverRequest,
+    known: &KnownPlan,
     call: &Call,
 ) -> Result<Recovery, Error> {
     let watch = call.watch();
-    let mut timing = Timing::default();
-    let planned = watch
-        .during(
-            || "finding the VM and the checkpoint".to_owned(),
-            make(core, request),
-        )
-        .await?;
-    if !request.confirmed {
-        return Err(Error::new(
-            ErrorCode::ConfirmationRequired,
-            planned.plan.summary,
-        ));
+    let plan = &known.plan;
+    if !known.approved()? || plan.is_preview() {
+        return Err(not_approved(plan));
     }
-    timing.find = watch.seconds();
-
-    let busy = || {
-        format!(
-            "making sure that no other session is open on {}",
-            text::named(&planned.plan.vm, SHOWN_MAX_LEN)
-        )
+    let Verified { mount, targets } = verify(core, plan, &watch).await?;
+    let mut work = Work {
+        core,
+        plan,
+        watch: &watch,
+        timing: Timing {
+            find: watch.seconds(),
+            ..Timing::default()
+        },
+        placed: Vec::new(),
+        notes: Vec::new(),
     };
-    watch
-        .during(busy, make_way(core, &planned.found.vm_identifier))
-        .await?;
-    let noted = note(core, planned.target.work_place()).await?;
-    let place = match planned.target.clone().prepare() {
-        Ok(place) => place,
+    free(core, &mount, &plan.vm, &watch).await?;
+    let noted = note(core, targets.iter().map(Target::work_place).collect()).await?;
+    let prepared = targets.into_iter().map(Target::prepare);
+    let places = match prepared.collect::<Result<Vec<_>, _>>() {
+        Ok(places) => places,
         Err(error) => {
             noted.left(core).await;
             return Err(error);
         }
     };
-    let mounting = || format!("mounting checkpoint {}", planned.plan.checkpoint);
-    let mount = Mount::of(&planned.found, &planned.chosen, planned.clock);
-    let mut session = Session::begin(core, mount);
-    let result = match watch.during(mounting, session.opened()).await {
-        Ok(id) => with_session(core, &planned, place, &id, &watch, &mut timing).await,
-        Err(error) => {
-            drop(place);
-            Err(error)
-        }
-    };
-    noted.left(core).await;
-
-    let began = Instant::now();
-    let cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
-    let closed = if cancelled {
-        timeout(CLOSE_AFTER_CANCEL, session.close())
-            .await
-            .unwrap_or_else(|_| still_unmounting())
-    } else {
-        let unmounting = || "unmounting the checkpoint".to_owned();
-        // A cancellation from here on comes too late to change anything but the waiting.
-        watch
-            .during(unmounting, async { Ok(session.close().await) })
-            .await
-            .unwrap_or_else(|_| still_unmounting())
-    };
-    timing.unmount = began.elapsed().as_secs_f64();
-    timing.total = watch.seconds();
-
-    let (item, recovered) =
-        result.map_err(|error| about(error, &planned.plan).with_done(session.done(&closed)))?;
-    Ok(Recovery {
-        vm: planned.plan.vm,
-        vpg: planned.plan.vpg,
-        checkpoint: planned.plan.checkpoint,
-        checkpoint_time: planned.plan.checkpoint_time,
-        tag: planned.plan.tag,
-        guest_path: text::exact(&item.path, 4096),
-        is_folder: item.kind == PathKind::Folder,
-        local_path: recovered.local.to_string_lossy().into_owned(),
-        bytes: recovered.files.iter().map(|file| file.bytes).sum(),
-        files: recovered.files.into_iter().map(shown).collect(),
-        skipped: recovered.skipped,
-        notes: recovered.notes,
-        still_open: closed.err().map(|why| still_open(&session, why)),
-        timing,
+    // From here on it counts as carried out, whatever happens.
+    if let Err(error) = begin(core, known).await {
+        drop(places);
+        noted.left(core).await;
+        return Err(error);
+    }
+    let (result, ended) = while_mounted(core, mount, &watch, async |session| {
+        work.timing.mount = watch.seconds() - work.timing.find;
+        work.all(session, places).await
     })
+    .await;
+    noted.left(core).await;
+    end(core, plan, result.as_deref()).await;
+    work.timing.unmount = ended.seconds;
+    work.timing.total = watch.seconds();
+    match result {
+        Ok(paths) => Ok(work.finished(paths, &ended)),
+        Err(error) => {
+            let done = work.placed.into_iter().chain(ended.done());
+            Err(about(error, plan).with_done(done))
+        }
+    }
+}
+
+fn not_approved(plan: &Plan) -> Error {
+    Error::new(
+        ErrorCode::ConfirmationRequired,
+        format!("nobody has agreed to plan {}", plan.id),
+    )
+    .with_plan(&plan.id)
+}
+
+async fn begin(core: &Core, known: &KnownPlan) -> Result<(), Error> {
+    let (plan, digest, now) = (known.plan.clone(), known.digest.clone(), core.state.now());
+    let begun = core
+        .with_state(move |state| state.plan_begun(&plan, &digest, now))
+        .await?;
+    match begun {
+        Begun::Now => Ok(()),
+        Begun::Before => Err(Error::new(
+            ErrorCode::PlanUsed,
+            format!(
+                "plan {} is being carried out already, or was",
+                known.plan.id
+            ),
+        )),
+        Begun::NotApproved if now >= known.plan.expires_at => Err(known.expired_error()),
+        Begun::NotApproved => Err(not_approved(&known.plan)),
+    }
+}
+
+/// Writes down what became of it. Without this the next process to come says that it was interrupted.
+async fn end(core: &Core, plan: &Plan, result: Result<&[RecoveredPath], &Error>) {
+    let outcome = match result {
+        Ok(paths) if paths.iter().all(|path| path.outcome == Outcome::Placed) => PlanEnd::Done,
+        Ok(_) => PlanEnd::NotAll,
+        Err(_) => PlanEnd::Failed,
+    };
+    let plan = plan.id.clone();
+    let ended = core.with_state(move |state| state.plan_ended(&plan, outcome));
+    if let Err(error) = ended.await {
+        tracing::warn!(%error, "it can't be remembered how a recovery ended");
+    }
 }
 
 /// A file's path is the ZVM's text: bounded, and with what can't be seen in it as an escape.
@@ -126,116 +136,240 @@ fn shown(file: RecoveredFile) -> RecoveredFile {
 }
 
 /// What went wrong says to what.
-fn about(mut error: Error, plan: &RecoveryPlan) -> Error {
-    match error.code {
-        ErrorCode::FlrFailed => {
-            let RecoveryPlan {
-                vm,
-                vpg,
-                checkpoint,
-                ..
-            } = plan;
-            let (vm, vpg) = (
-                text::named(vm, SHOWN_MAX_LEN),
-                text::named(vpg, SHOWN_MAX_LEN),
-            );
-            error.message = format!(
-                "{vm}, checkpoint {checkpoint} of VPG {vpg}: {}",
-                error.message
-            );
-        }
-        ErrorCode::DownloadIncomplete => {
-            error.message = format!(
-                "{}: {}",
-                text::named(&plan.path, SHOWN_MAX_LEN),
-                error.message
-            )
-        }
-        _ => {}
+fn about(mut error: Error, plan: &Plan) -> Error {
+    if error.code == ErrorCode::FlrFailed {
+        let Plan {
+            vm,
+            vpg,
+            checkpoint,
+            ..
+        } = plan;
+        error.message = format!(
+            "{}, checkpoint {checkpoint} of VPG {}: {}",
+            text::named(vm, SHOWN_MAX_LEN),
+            text::named(vpg, SHOWN_MAX_LEN),
+            error.message
+        );
     }
     error
 }
 
-/// Nobody waits for it any longer; it goes on in the background.
-fn still_unmounting() -> Result<(), String> {
-    Err("it was still being unmounted when nobody waited for it any more".to_owned())
+struct Work<'a> {
+    core: &'a Arc<Core>,
+    plan: &'a Plan,
+    watch: &'a Watch<'a>,
+    timing: Timing,
+    /// What is on this host already.
+    placed: Vec<Done>,
+    notes: Vec<String>,
 }
 
-fn still_open(session: &Session, why: String) -> StillOpen {
-    StillOpen {
-        session: session.shown(),
-        why,
-        next: "Put the reason right or unmount the session in the ZVM's own interface. Every further command of this \
-               user that talks to the ZVM tries to unmount it, too."
-            .to_owned(),
+impl Work<'_> {
+    /// Each effect in turn. What goes wrong with one of several is its own outcome; a cancellation ends all.
+    async fn all(
+        &mut self,
+        session: &FlrSessionId,
+        places: Vec<Place>,
+    ) -> Result<Vec<RecoveredPath>, Error> {
+        let folders = Mounted::new(&self.core.zvm, session);
+        let one = matches!(self.plan.asked.paths, Paths::One(_));
+        let mut paths = Vec::new();
+        let mut gone = false;
+        for (Effect::Place { source, .. }, place) in self.plan.effects().iter().zip(places) {
+            if gone {
+                paths.push(not_placed(
+                    source,
+                    Outcome::Expired,
+                    &self.left_the_journal(),
+                ));
+                continue;
+            }
+            match self.place(&folders, source, place).await {
+                Ok(path) => paths.push(path),
+                Err(error) if one || error.code == ErrorCode::Cancelled => return Err(error),
+                Err(error) => {
+                    let outcome = match error.code {
+                        ErrorCode::DestinationExists => Outcome::Conflict,
+                        _ if self.has_left_the_journal().await => Outcome::Expired,
+                        _ => Outcome::Failed,
+                    };
+                    gone = outcome == Outcome::Expired;
+                    paths.push(not_placed(source, outcome, &error));
+                }
+            }
+        }
+        Ok(paths)
     }
-}
 
-async fn with_session(
-    core: &Core,
-    planned: &Planned,
-    mut place: Place,
-    session: &FlrSessionId,
-    watch: &Watch<'_>,
-    timing: &mut Timing,
-) -> Result<(PathItem, Recovered), Error> {
-    let mounting = || {
-        format!(
-            "waiting until checkpoint {} is mounted",
-            planned.plan.checkpoint
-        )
-    };
-    watch.during(mounting, mounted(core, session)).await?;
-    timing.mount = watch.seconds() - timing.find;
+    async fn place(
+        &mut self,
+        folders: &Mounted<'_>,
+        source: &Source,
+        mut place: Place,
+    ) -> Result<RecoveredPath, Error> {
+        let told = told_path(&source.path);
+        let began = Instant::now();
+        let resolving = || format!("looking for {told}");
+        // What a preview has seen is exactly what was agreed to.
+        let path = match &source.seen {
+            Some(seen) => GuestPath::parse(&seen.at)?,
+            None => GuestPath::parse(&source.path)?,
+        };
+        let Resolved { item, note } = self
+            .watch
+            .during(resolving, resolve(folders, &path))
+            .await?;
+        if source
+            .seen
+            .as_ref()
+            .is_some_and(|seen| !is_what(seen, &item))
+        {
+            return Err(Error::new(
+                ErrorCode::PlanChanged,
+                format!("{told} is not what was seen of it when the plan was made"),
+            ));
+        }
+        let contents = match item.kind {
+            PathKind::Folder => {
+                let listing = Contents::of(folders, &item);
+                Some(self.watch.during(resolving, listing).await?)
+            }
+            _ => None,
+        };
+        self.timing.resolve += began.elapsed().as_secs_f64();
+        if !item.downloadable {
+            return Err(not_carried(&item));
+        }
 
-    let began = Instant::now();
-    let folders = Mounted::new(&core.zvm, session);
-    let resolving = || {
-        format!(
-            "looking for {}",
-            text::named(&planned.plan.path, SHOWN_MAX_LEN)
-        )
-    };
-    let Resolved { item, note } = watch
-        .during(resolving, resolve(&folders, &planned.path))
-        .await?;
-    let contents = match item.kind {
-        PathKind::Folder => Some(
-            watch
-                .during(resolving, Contents::of(&folders, &item))
-                .await?,
-        ),
-        _ => None,
-    };
-    timing.resolve = began.elapsed().as_secs_f64();
-    if !item.downloadable {
-        let reason = item.reason.as_deref().map_or_else(
-            || "no reason given".to_owned(),
-            |why| text::quoted(why, 300),
-        );
-        return Err(Error::new(
-            ErrorCode::NotDownloadable,
+        let began = Instant::now();
+        let arrived = AtomicU64::new(0);
+        let downloading = || downloading(&item, arrived.load(Ordering::Relaxed));
+        let downloading_item = Downloading {
+            zvm: folders.zvm,
+            session: folders.session,
+            item: &item,
+            arrived: &arrived,
+        };
+        let arriving = downloading_item.to(&mut place, contents.as_ref());
+        let recovered = self.watch.during(downloading, arriving).await;
+        self.timing.download += began.elapsed().as_secs_f64();
+        let Recovered {
+            local,
+            files,
+            skipped,
+            notes,
+        } = recovered.map_err(|mut error| {
+            if error.code == ErrorCode::DownloadIncomplete {
+                error.message = format!("{told}: {}", error.message);
+            }
+            error
+        })?;
+        self.note(&told, notes.into_iter().chain(note));
+        let local = local.to_string_lossy().into_owned();
+        self.placed.push(Done::Placed {
+            path: shown_path(&source.path),
+            local_path: local.clone(),
+        });
+        Ok(RecoveredPath {
+            path: shown_path(&source.path),
+            outcome: Outcome::Placed,
+            why: None,
+            guest_path: Some(text::exact(&item.path, 4096)),
+            is_folder: item.kind == PathKind::Folder,
+            local_path: Some(local),
+            bytes: files.iter().map(|file| file.bytes).sum(),
+            files: files.into_iter().map(shown).collect(),
+            skipped,
+        })
+    }
+
+    /// Of several paths, a note says which.
+    fn note(&mut self, path: &str, notes: impl Iterator<Item = String>) {
+        let one = matches!(self.plan.asked.paths, Paths::One(_));
+        self.notes.extend(notes.map(|note| match one {
+            true => note,
+            false => format!("{path}: {note}"),
+        }));
+    }
+
+    /// Whether the checkpoint is surely not in the journal any more.
+    async fn has_left_the_journal(&self) -> bool {
+        let zvm = &self.core.zvm;
+        let listed = async {
+            let found = protection::find(zvm, &self.plan.vm_identifier).await?;
+            let wanted = checkpoints::Wanted::parse(&self.plan.checkpoint)?;
+            checkpoints::choose(self.core, &found, &wanted, Some(&self.plan.vpg_identifier)).await
+        };
+        let gone = |error: Error| error.code == ErrorCode::CheckpointGone;
+        let looking = || "looking whether the checkpoint is still in the journal".to_owned();
+        self.watch
+            .during(looking, listed)
+            .await
+            .err()
+            .is_some_and(gone)
+    }
+
+    fn left_the_journal(&self) -> Error {
+        let Plan {
+            checkpoint, vpg, ..
+        } = self.plan;
+        Error::new(
+            ErrorCode::CheckpointGone,
             format!(
-                "{} can't be downloaded: {reason}",
-                text::named(&item.path, 1_000)
+                "checkpoint {checkpoint} has left the journal of VPG {}",
+                text::named(vpg, SHOWN_MAX_LEN)
             ),
-        ));
+        )
     }
 
-    let began = Instant::now();
-    let arrived = AtomicU64::new(0);
-    let downloading = || downloading(&item, arrived.load(Ordering::Relaxed));
-    let downloading_item = Downloading {
-        zvm: &core.zvm,
-        session,
-        item: &item,
-        arrived: &arrived,
-    };
-    let arriving = downloading_item.to(&mut place, contents.as_ref());
-    let mut recovered = watch.during(downloading, arriving).await?;
-    recovered.notes.extend(note);
-    timing.download = began.elapsed().as_secs_f64();
-    Ok((item, recovered))
+    fn finished(self, paths: Vec<RecoveredPath>, ended: &Ended) -> Recovery {
+        let plan = self.plan;
+        let missing = paths
+            .iter()
+            .filter(|path| path.outcome != Outcome::Placed)
+            .count();
+        let error = (missing > 0).then(|| {
+            let message = format!("{missing} of {} paths were not recovered", paths.len());
+            Error::new(ErrorCode::NotAllRecovered, message).with_done(self.placed)
+        });
+        let (one, paths) = match plan.asked.paths {
+            Paths::One(_) => (paths.into_iter().next(), Vec::new()),
+            Paths::Several(_) => (None, paths),
+        };
+        Recovery {
+            plan_id: plan.id.clone(),
+            vm: plan.vm.clone(),
+            vpg: plan.vpg.clone(),
+            checkpoint: plan.checkpoint.clone(),
+            checkpoint_time: plan.checkpoint_time.clone(),
+            tag: plan.tag.clone(),
+            one,
+            paths,
+            notes: self.notes,
+            still_open: ended.still_open(),
+            timing: self.timing,
+            error,
+        }
+    }
+}
+
+fn is_what(seen: &Seen, item: &PathItem) -> bool {
+    let is_folder = item.kind == PathKind::Folder;
+    seen.is_folder == is_folder && (is_folder || seen.bytes == item.size)
+}
+
+fn not_placed(source: &Source, outcome: Outcome, error: &Error) -> RecoveredPath {
+    RecoveredPath {
+        path: shown_path(&source.path),
+        outcome,
+        why: Some(format!("{}: {}", error.code.as_str(), error.message)),
+        guest_path: None,
+        is_folder: false,
+        local_path: None,
+        bytes: 0,
+        files: Vec::new(),
+        skipped: Vec::new(),
+    }
 }
 
 fn downloading(item: &PathItem, bytes: u64) -> Doing {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, Transaction, named_params, params};
 use super::{Open, State, StateError, millis, sessions::OWNER, timestamp};
 use crate::{
     marker,
+    plan::PlanEnd,
     tag::{self, Parsed},
 };
 
@@ -21,6 +22,14 @@ pub(crate) struct InterruptedGuard {
     pub tag: String,
     /// When it was about to insert the tag, by this host's clock.
     pub at: Timestamp,
+}
+
+/// What a process that died had begun and left open.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interrupted {
+    pub guards: Vec<InterruptedGuard>,
+    /// The ids of the plans that it was carrying out.
+    pub plans: Vec<String>,
 }
 
 impl State {
@@ -43,19 +52,19 @@ impl State {
 
     /// Closes what a process that is no more had open, and removes its marker. Its FLR sessions are another matter: they are open
     /// until the ZVM has unmounted them.
-    pub(crate) fn close_interrupted(
-        &self,
-        owner: &str,
-    ) -> Result<Vec<InterruptedGuard>, StateError> {
+    pub(crate) fn close_interrupted(&self, owner: &str) -> Result<Interrupted, StateError> {
         let now = millis(self.now());
         self.with(|open| {
-            let guards = open.write(|database| {
+            let closed = open.write(|database| {
                 close_calls(database, owner, now)?;
                 close_places(database, owner, now)?;
-                close_guards(database, owner, now)
+                Ok(Interrupted {
+                    plans: close_plans(database, owner, now)?,
+                    guards: close_guards(database, owner, now)?,
+                })
             })?;
             marker::bury(&open.dir, owner)?;
-            Ok(guards)
+            Ok(closed)
         })
     }
 }
@@ -65,6 +74,7 @@ impl Open {
     pub(super) fn leaves_something_open(&self, owner: &str) -> rusqlite::Result<bool> {
         Ok(self.leaves_places(owner)?
             || has_open_calls(&self.database, owner)?
+            || !open_plans(&self.database, owner)?.is_empty()
             || !open_guards(&self.database, owner)?.is_empty())
     }
 }
@@ -155,6 +165,38 @@ fn close_calls(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::R
         named_params! {":owner": owner, ":now": now},
     )?;
     Ok(())
+}
+
+struct OpenPlan {
+    id: i64,
+    name: String,
+}
+
+fn open_plans(database: &Connection, owner: &str) -> rusqlite::Result<Vec<OpenPlan>> {
+    let mut query = database.prepare_cached(
+        "SELECT p.id, p.name FROM plan_begun b JOIN plan p ON p.id = b.plan WHERE b.owner = ?1
+           AND NOT EXISTS (SELECT 1 FROM plan_ended e WHERE e.plan = b.plan) ORDER BY p.id",
+    )?;
+    let plans = query.query_map([owner], |row| {
+        Ok(OpenPlan {
+            id: row.get(0)?,
+            name: row.get(1)?,
+        })
+    })?;
+    plans.collect()
+}
+
+/// What of such a plan is complete stays.
+fn close_plans(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<Vec<String>> {
+    let mut closed = Vec::new();
+    for plan in open_plans(database, owner)? {
+        database.execute(
+            "INSERT INTO plan_ended (plan, at, outcome) VALUES (?1, ?2, ?3)",
+            params![plan.id, now, PlanEnd::Interrupted.as_str()],
+        )?;
+        closed.push(plan.name);
+    }
+    Ok(closed)
 }
 
 /// The caller has removed what was left there.

@@ -21,34 +21,43 @@ pub(crate) struct WorkPlace {
 }
 
 impl State {
-    /// Writes down where this process is about to work. None where the path is no Unicode: then what a crash leaves there stays for
-    /// a day.
-    pub(crate) fn place_begun(&self, place: &WorkPlace) -> Result<Option<PlaceId>, StateError> {
-        let made = place.made.as_ref().map(|made| made.to_str());
-        let (Some(folder), false) = (place.folder.to_str(), made == Some(None)) else {
-            return Ok(None);
-        };
+    /// Writes down where this process is about to work. A path that is no Unicode is left out: what a crash leaves there stays for a
+    /// day.
+    pub(crate) fn places_begun(
+        &self,
+        places: Vec<WorkPlace>,
+    ) -> Result<Vec<(PlaceId, WorkPlace)>, StateError> {
         let at = millis(self.now());
         self.with(|open| {
             let owner = open.owner()?;
             open.write(|database| {
-                database.execute(
-                    "INSERT INTO recovery_place (at, owner, folder, mark, made) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    params![at, owner, folder, place.mark, made.flatten()],
-                )?;
-                Ok(Some(PlaceId(database.last_insert_rowid())))
+                let mut noted = Vec::new();
+                for place in places {
+                    let made = place.made.as_ref().map(|made| made.to_str());
+                    let (Some(folder), false) = (place.folder.to_str(), made == Some(None)) else {
+                        continue;
+                    };
+                    database.execute(
+                        "INSERT INTO recovery_place (at, owner, folder, mark, made) VALUES (?1, ?2, ?3, ?4, ?5)",
+                        params![at, owner, folder, place.mark, made.flatten()],
+                    )?;
+                    noted.push((PlaceId(database.last_insert_rowid()), place));
+                }
+                Ok(noted)
             })
         })
     }
 
     /// Writes down that nothing incomplete is left there.
-    pub(crate) fn place_clean(&self, place: PlaceId) -> Result<(), StateError> {
+    pub(crate) fn places_clean(&self, places: Vec<PlaceId>) -> Result<(), StateError> {
         let at = millis(self.now());
         self.write(|database| {
-            database.execute(
-                "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
-                params![place.0, at],
-            )?;
+            for place in places {
+                database.execute(
+                    "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
+                    params![place.0, at],
+                )?;
+            }
             Ok(())
         })
     }

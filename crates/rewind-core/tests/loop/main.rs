@@ -15,6 +15,8 @@ mod guard;
 mod guard_failures;
 mod interrupted;
 mod orphans;
+mod paths;
+mod plans;
 mod recover;
 mod recover_failures;
 mod settings;

@@ -8,24 +8,10 @@ use zvm_sim::{Scenario, Sim};
 async fn settings_that_would_be_ignored_are_refused() {
     let sim = Sim::start(Scenario::fast()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for (key, value) in [
-        ("confirmation", json!("form")),
-        ("confirmation", json!("approve")),
-        (
-            "guests",
-            json!({ "jp-ubuntu": { "ssh": "root@jp-ubuntu" } }),
-        ),
-    ] {
-        let error = Rewind::new(config(
-            &sim,
-            folder.path(),
-            "state",
-            &json!({ key: value.clone() }),
-        ))
-        .unwrap_err();
-        assert_eq!(error.code, ErrorCode::Configuration, "{key}: {value}");
-        assert!(error.message.contains(key), "{error:?}");
-    }
+    let guests = json!({ "guests": { "jp-ubuntu": { "ssh": "root@jp-ubuntu" } } });
+    let error = Rewind::new(config(&sim, folder.path(), "state", &guests)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Configuration);
+    assert!(error.message.contains("guests"), "{error:?}");
     assert!(
         sim.requests().is_empty(),
         "nothing is sent with such a configuration"

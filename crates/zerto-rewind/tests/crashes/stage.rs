@@ -74,7 +74,9 @@ impl Stage {
     /// With these settings of guards.
     pub async fn with(guard: Value) -> Self {
         let world = World::with(scenario()).await;
-        world.configure(json!({ "guard": guard, "catalog": "catalog.toml" }));
+        world.configure(
+            json!({ "guard": guard, "catalog": "catalog.toml", "confirmation": "argument" }),
+        );
         fs::write(world.path("catalog.toml"), CATALOG).unwrap();
         let checkpoint = world.sim.checkpoint_now("app01").await.unwrap();
         world

@@ -1,7 +1,7 @@
 //! Rows of the state that wait for another, which nobody will write once everybody is gone.
 
 /// What the state may not hold once a dead process was cleaned up after.
-pub const OPEN: [(&str, &str); 5] = [
+pub const OPEN: [(&str, &str); 6] = [
     (
         "sessions",
         "SELECT count(*) FROM flr_session_opened o WHERE NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = o.session)",
@@ -18,6 +18,10 @@ pub const OPEN: [(&str, &str); 5] = [
     (
         "claims",
         "SELECT count(*) FROM claim c WHERE NOT EXISTS (SELECT 1 FROM claim_ended e WHERE e.claim = c.id)",
+    ),
+    (
+        "plans",
+        "SELECT count(*) FROM plan_begun b WHERE NOT EXISTS (SELECT 1 FROM plan_ended e WHERE e.plan = b.plan)",
     ),
     (
         "places",
