@@ -42,6 +42,7 @@ async function drive(connect, label) {
   const { tools } = await client.listTools();
   assert.deepEqual(tools.map((t) => t.name).sort(), [
     "zerto_create_tagged_checkpoint",
+    "zerto_diff_file",
     "zerto_find_protection",
     "zerto_guard_before_mutate",
     "zerto_list_checkpoints",

@@ -17,6 +17,7 @@ from mcp_types import ElicitResult, Implementation
 
 TOOLS = [
     "zerto_create_tagged_checkpoint",
+    "zerto_diff_file",
     "zerto_find_protection",
     "zerto_guard_before_mutate",
     "zerto_list_checkpoints",
@@ -66,7 +67,7 @@ async def drive(server: str, config: str, guests: Path, mode: str, revision: str
         expect(client.protocol_version == revision, f"speaks {revision}, not {client.protocol_version}")
 
         tools = (await client.list_tools()).tools
-        expect(sorted(t.name for t in tools) == TOOLS, "the five tools are listed")
+        expect(sorted(t.name for t in tools) == TOOLS, "the six tools are listed")
         for tool in tools:
             a = tool.annotations
             hints = (a.read_only_hint, a.destructive_hint, a.idempotent_hint, a.open_world_hint)

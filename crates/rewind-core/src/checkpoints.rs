@@ -6,7 +6,7 @@ mod window;
 
 pub(crate) use list::list;
 pub(crate) use list::shown_tag;
-pub(crate) use lookup::{Chosen, Wanted, choose};
+pub(crate) use lookup::{Chosen, Wanted, choose, latest};
 use schemars::JsonSchema;
 use serde::Serialize;
 pub(crate) use window::{around, as_shown, earlier, expected_until, later};

@@ -44,6 +44,13 @@ pub enum Done {
         /// Where it is on this host.
         local_path: String,
     },
+    /// A file was written in the guest.
+    Restored {
+        /// Its path in the guest.
+        path: String,
+        /// What `undo-restore` takes.
+        restore_id: Option<String>,
+    },
     /// An FLR session was opened.
     SessionOpened {
         /// The ZVM's id of the session.

@@ -6,7 +6,11 @@ mod facade;
 mod known;
 mod summary;
 
-use crate::{Error, ErrorCode, RecoverRequest, tag};
+use crate::{
+    Error, ErrorCode, RecoverRequest,
+    guest::{InGuest, Restore},
+    tag,
+};
 use jiff::{SignedDuration, Timestamp};
 pub use known::{Decision, How, KnownPlan, PlanEnd, Verdict};
 use serde::{Deserialize, Serialize};
@@ -94,6 +98,29 @@ pub enum Effect {
         /// What is there now.
         now: Present,
     },
+    /// A file of the checkpoint is written in the guest of the VM.
+    Write {
+        /// The file.
+        source: Source,
+        /// Exactly what is written where.
+        in_guest: InGuest,
+    },
+}
+
+impl Effect {
+    /// The file or folder of the checkpoint.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        match self {
+            Self::Place { source, .. } | Self::Write { source, .. } => source,
+        }
+    }
+
+    /// Whether something in the guest is replaced by it, or comes back there.
+    #[must_use]
+    pub fn replaces(&self) -> bool {
+        matches!(self, Self::Write { in_guest, .. } if in_guest.restore == Restore::Replace)
+    }
 }
 
 /// A file or folder of a checkpoint.
@@ -145,7 +172,7 @@ impl Plan {
     pub fn was_previewed(&self) -> bool {
         self.effects()
             .iter()
-            .any(|Effect::Place { source, .. }| source.seen.is_some())
+            .any(|effect| effect.source().seen.is_some())
     }
 
     /// SHA-256 of the canonical form, hexadecimal: what a person confirms.

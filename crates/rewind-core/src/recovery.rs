@@ -4,6 +4,7 @@ mod destination;
 mod download;
 mod fetch;
 mod folders;
+mod in_guest;
 mod leftovers;
 mod mounting;
 mod orphans;
@@ -14,17 +15,24 @@ mod plan;
 mod preview;
 mod resolve;
 mod run;
+mod scratch;
 mod session;
 pub mod unpack;
 
+use crate::guest::Restore;
+pub(crate) use fetch::sha256;
 pub(crate) use leftovers::close_interrupted;
+pub(crate) use mounting::{free, while_mounted};
 pub(crate) use orphans::{claims, clean_up_beside, clean_up_orphans, left_mounted, mounts};
 pub use outcome::{Outcome, RecoveredFile, RecoveredPath, Recovery, StillOpen, Timing};
 pub use path::GuestPath;
 pub(crate) use path::told_path;
-pub(crate) use plan::make;
+pub(crate) use plan::{Subject, make, preview_holds};
+pub(crate) use resolve::{Folders, Mounted, name_of, resolve};
 pub(crate) use run::recover;
+pub(crate) use scratch::Scratch;
 use serde::{Deserialize, Serialize};
+pub(crate) use session::Mount;
 use std::{path::PathBuf, time::Duration};
 
 /// What is to be recovered.
@@ -38,8 +46,11 @@ pub struct RecoverRequest {
     pub checkpoint: String,
     /// Name or identifier of the VPG whose checkpoint is meant.
     pub vpg: Option<String>,
-    /// Where it lands.
+    /// Where it lands on this host, where it does.
     pub destination: Destination,
+    /// Back into the guest instead of to this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Restore>,
 }
 
 /// Files and folders: POSIX, Windows, or the ZVM's own form.

@@ -269,28 +269,11 @@ impl Core {
     }
 }
 
-/// What the configuration asks for and this version can't do is refused: less than was asked for would go unnoticed.
-pub(crate) fn check(config: &Config) -> Result<(), Error> {
-    let refused = |what: &str, next: &str| {
-        let file = config.file.display();
-        let message = format!("{file}: {what} can't be honoured by this version");
-        Err(Error::new(ErrorCode::Configuration, message).with_next(next))
-    };
-    if !config.guests.is_empty() {
-        return refused(
-            "`guests`",
-            "Leave the key out: files are recovered to this host.",
-        );
-    }
-    Ok(())
-}
-
 /// How the client is to call the ZVM.
 pub(crate) fn zvm_config(
     config: &Config,
     judge: Option<Arc<dyn CertificateJudge>>,
 ) -> Result<ZvmConfig, Error> {
-    check(config)?;
     Ok(ZvmConfig {
         url: config.zerto_url.clone(),
         credentials: match config.credentials.clone() {
@@ -326,14 +309,25 @@ mod tests {
 
     /// A server runs each call as a task of its own: its future has to be one that can be sent. The compiler is asked here,
     /// near the cause.
-    const _: fn(&Rewind, &Call, GuardRequest, ToolCall, crate::RecoverRequest) =
-        |rewind, call, guard, tool_call, recover| {
-            is_send(rewind.find("", call));
-            is_send(rewind.guard(guard, call));
-            is_send(rewind.guard_tool_call(tool_call, call));
-            is_send(rewind.checkpoints("", None, None, call));
-            is_send(rewind.plan_recovery(&recover, call));
-            is_send(rewind.recover("", call));
-            is_send(rewind.clean_up_orphans());
-        };
+    const _: fn(
+        &Rewind,
+        &Call,
+        GuardRequest,
+        ToolCall,
+        crate::RecoverRequest,
+        crate::DiffRequest,
+        &crate::guest::UndoPlan,
+    ) = |rewind, call, guard, tool_call, recover, diff, undo| {
+        is_send(rewind.find("", call));
+        is_send(rewind.guard(guard, call));
+        is_send(rewind.guard_tool_call(tool_call, call));
+        is_send(rewind.checkpoints("", None, None, call));
+        is_send(rewind.plan_recovery(&recover, call));
+        is_send(rewind.recover("", call));
+        is_send(rewind.plan_diff(&diff, call));
+        is_send(rewind.diff(&diff, call));
+        is_send(rewind.plan_undo("", call));
+        is_send(rewind.undo_restore(undo, call));
+        is_send(rewind.clean_up_orphans());
+    };
 }

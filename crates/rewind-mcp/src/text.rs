@@ -4,13 +4,15 @@
 use std::fmt::Write as _;
 
 use rewind_core::{
-    CheckpointList, Done, Error, GuardDecision, ListedCheckpoint, Outcome, Protection, Receipt,
-    RecoveredPath, Recovery,
-    text::{named, quoted},
+    CheckpointList, Done, Error, FileDiff, GuardDecision, ListedCheckpoint, Outcome, Protection,
+    Receipt, RecoveredPath, Recovery,
+    diff::{Change, Facts, FolderDiff},
+    text::{named, named_exactly, quoted},
 };
 
 /// Characters of one name, path or tag. The structured content has what the domain has.
 const SHOWN: usize = 500;
+/// Of a path in a guest.
 const PATH_SHOWN: usize = 4096;
 
 /// Writing to a string does not fail.
@@ -43,6 +45,14 @@ pub fn done(done: &Done) -> String {
             named(path, SHOWN),
             named(local_path, PATH_SHOWN)
         ),
+        Done::Restored {
+            path,
+            restore_id: Some(id),
+        } => format!(
+            "{} was written in the guest (restore {id})",
+            named(path, SHOWN)
+        ),
+        Done::Restored { path, .. } => format!("{} was written in the guest", named(path, SHOWN)),
         Done::SessionOpened {
             session,
             closed: true,
@@ -236,7 +246,7 @@ pub fn recovery(recovery: &Recovery) -> String {
         let placed = recovery
             .paths
             .iter()
-            .filter(|path| path.outcome == Outcome::Placed);
+            .filter(|path| path.outcome.is_recovered());
         let all = counted(recovery.paths.len(), "path");
         line!(text, "Recovered {} of {all} of {of}.", placed.count());
     }
@@ -249,25 +259,42 @@ pub fn recovery(recovery: &Recovery) -> String {
     if let Some(open) = &recovery.still_open {
         line!(text, "WARNING: {open} {}", open.next);
     }
+    if let Some(tag) = &recovery.guard_tag {
+        line!(text, "Guarded first: {tag}");
+    }
     list(&mut text, "Note:", recovery.notes.iter().cloned());
     line!(
         text,
-        "Seconds: find {:.1}, mount {:.1}, resolve {:.1}, download {:.1}, unmount {:.1}; {:.1} in all.",
+        "Seconds: find {:.1}, mount {:.1}, resolve {:.1}, download {:.1}, unmount {:.1}{}; {:.1} in all.",
         timing.find,
         timing.mount,
         timing.resolve,
         timing.download,
         timing.unmount,
+        written(timing.write),
         timing.total
     );
     text.trim_end().into()
 }
 
+fn written(seconds: f64) -> String {
+    match seconds > 0.0 {
+        true => format!(", write {seconds:.1}"),
+        false => String::new(),
+    }
+}
+
 /// What became of a path: of the only one, with what it is of.
 fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
     let name = named(path.guest_path.as_deref().unwrap_or(&path.path), SHOWN);
+    let how = match path.outcome {
+        Outcome::Restored => "Restored in the guest",
+        Outcome::Beside => "Put beside the present file in the guest",
+        Outcome::Unchanged => "Left as it was, as the guest has exactly this already",
+        _ => "Recovered",
+    };
     match of {
-        Some(of) => line!(text, "Recovered {name} of {of}."),
+        Some(of) => line!(text, "{how}: {name} of {of}."),
         None => line!(text, "{name}: {}", path.outcome.as_str()),
     }
     if let Some(why) = &path.why {
@@ -276,6 +303,25 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
     if let Some(local) = &path.local_path {
         let local = named(local, PATH_SHOWN);
         line!(text, "It is here now: {local} ({} bytes)", path.bytes);
+    }
+    if let Some(file) = &path.restored {
+        line!(
+            text,
+            "In the guest: {}",
+            named_exactly(&file.path, PATH_SHOWN)
+        );
+        if let Some(kept) = &file.kept {
+            line!(
+                text,
+                "What was there is kept as {}",
+                named_exactly(kept, PATH_SHOWN)
+            );
+        }
+        if let Some(id) = &file.restore_id
+            && path.outcome == Outcome::Restored
+        {
+            line!(text, "A person can undo it: zerto-rewind undo-restore {id}");
+        }
     }
     for file in &path.files {
         line!(
@@ -287,6 +333,76 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
         );
     }
     list(text, "Left out:", path.skipped.iter().cloned());
+}
+
+/// What changed since a checkpoint, for people and models alike.
+pub fn diff(diff: &FileDiff) -> String {
+    let mut text = String::new();
+    let what = match diff.change {
+        Change::Unchanged => "is unchanged since",
+        Change::Changed => "has changed since",
+        Change::Added => "is there now and was not at",
+        Change::Removed => "is gone now and was there at",
+        Change::NotCompared => {
+            "was not read whole, so that it can't be told whether it has changed since"
+        }
+    };
+    line!(
+        text,
+        "{} of {} {what} checkpoint {} of VPG {} ({}).",
+        named(&diff.path, PATH_SHOWN),
+        named(&diff.vm, SHOWN),
+        diff.checkpoint,
+        named(&diff.vpg, SHOWN),
+        diff.checkpoint_time
+    );
+    line!(text, "Compared with {}.", diff.now);
+    if let Some(open) = &diff.still_open {
+        line!(text, "WARNING: {open} {}", open.next);
+    }
+    for (when, facts) in [("then", &diff.then), ("now", &diff.current)] {
+        if let Some(facts) = facts {
+            line!(text, "- {when}: {}", self::facts(facts));
+        }
+    }
+    if let Some(folder) = &diff.folder {
+        self::folder(&mut text, folder);
+    }
+    list(&mut text, "Note:", diff.notes.iter().cloned());
+    if let Some(unified) = &diff.unified {
+        line!(text, "\n{unified}");
+    }
+    text.trim_end().into()
+}
+
+fn facts(facts: &Facts) -> String {
+    let unknown = || "unknown".to_owned();
+    format!(
+        "{} bytes, written {}, SHA-256 {}",
+        facts.bytes.map_or_else(unknown, |bytes| bytes.to_string()),
+        facts.modified.clone().unwrap_or_else(unknown),
+        facts
+            .sha256
+            .clone()
+            .unwrap_or_else(|| "not read".to_owned())
+    )
+}
+
+fn folder(text: &mut String, folder: &FolderDiff) {
+    for (what, count, names) in [
+        ("added", folder.added_count, &folder.added),
+        ("removed", folder.removed_count, &folder.removed),
+        ("changed", folder.changed_count, &folder.changed),
+    ] {
+        line!(text, "{count} {what}");
+        for name in names {
+            line!(text, "- {name}");
+        }
+        if names.len() < count {
+            line!(text, "- … and {} more", count - names.len());
+        }
+    }
+    line!(text, "{} unchanged", folder.unchanged_count);
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -1,4 +1,4 @@
-//! The five tools. Their names, arguments and meaning are a contract; each has a file of its own.
+//! The six tools. Their names, arguments and meaning are a contract; each has a file of its own.
 use std::sync::LazyLock;
 
 use rewind_core::{Call, Error, ErrorCode, Rewind};
@@ -8,17 +8,19 @@ use schemars::JsonSchema;
 use crate::{answer::Reply, arguments::read, person::Person, schema};
 
 mod create_tagged_checkpoint;
+mod diff_file;
 mod find_protection;
 mod guard_before_mutate;
 mod list_checkpoints;
 mod recover_file;
 
-static ALL: LazyLock<[Tool; 5]> = LazyLock::new(|| {
+static ALL: LazyLock<[Tool; 6]> = LazyLock::new(|| {
     [
         find_protection::tool(),
         create_tagged_checkpoint::tool(),
         guard_before_mutate::tool(),
         list_checkpoints::tool(),
+        diff_file::tool(),
         recover_file::tool(),
     ]
 });
@@ -51,6 +53,9 @@ pub(crate) async fn call(
         }
         list_checkpoints::NAME => {
             list_checkpoints::call(rewind, read(tool, arguments)?, call).await
+        }
+        diff_file::NAME => {
+            return diff_file::call(rewind, read(tool, arguments)?, call, person).await;
         }
         recover_file::NAME => {
             return recover_file::call(rewind, read(tool, arguments)?, call, person).await;

@@ -68,6 +68,19 @@ Examples:
     /// Take files and folders back from a checkpoint
     #[command(after_help = RECOVER_HELP)]
     Recover(Recover),
+    /// Show what changed in a file or folder since a checkpoint
+    #[command(after_help = "\
+Examples:
+  zerto-rewind diff jp-ubuntu /home/justin/app-config.yaml --at 1197
+  zerto-rewind diff jp-ubuntu /etc/nginx --at 1197
+
+Compares with the guest itself where `guests` in the configuration names a way into it, else with
+the journal's latest checkpoint. Mounts the checkpoint and unmounts it again; a person is asked
+before.")]
+    Diff(Diff),
+    /// Put back what a restore has replaced in a guest
+    #[command(after_help = UNDO_HELP)]
+    UndoRestore(UndoRestore),
     /// Agree to what an agent has planned
     #[command(after_help = APPROVE_HELP)]
     Approve {
@@ -83,6 +96,9 @@ Examples:
     Approvals {
         /// The plan to show
         id: Option<String>,
+        /// With what has changed since the checkpoint in the files that it recovers; the checkpoint is mounted for that
+        #[arg(long, requires = "id")]
+        diff: bool,
     },
     /// The passphrase that is asked for wherever a person's word counts
     #[command(subcommand)]
@@ -144,11 +160,19 @@ Examples:
   zerto-rewind recover jp-ubuntu /home/justin/app-config.yaml --at 1197
   zerto-rewind recover app01 'C:\\inetpub\\web.config' --at 88 --vpg Payroll --to ./back
   zerto-rewind recover jp-ubuntu /etc/hosts '/etc/nginx/*.conf' --at 1197
+  zerto-rewind recover jp-ubuntu /etc/hosts --at 1197 --restore replace
   zerto-rewind recover --plan p-7k3m9x2q
 
 Shows what it is going to do and asks before it mounts anything. A person has to agree, so it
-refuses without a terminal (exit code 3), unless a plan was approved already. Nothing on the VM
-is changed, no existing file is overwritten.";
+refuses without a terminal (exit code 3), unless a plan was approved already. Without --restore
+nothing on the VM is changed; no existing file is overwritten on this host.";
+
+const UNDO_HELP: &str = "\
+Examples:
+  zerto-rewind undo-restore r-3f9a0c12d4
+
+Guards the VM first. What is in the guest must still be what the restore left there; it is kept
+under another name. A person has to agree, so it refuses without a terminal (exit code 3).";
 
 const APPROVE_HELP: &str = "\
 Shows the plan and asks, so it refuses without a terminal (exit code 3). It asks for the
@@ -213,9 +237,47 @@ pub struct Recover {
     /// The folder to place them in [default: the configured recovery folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub to: Option<PathBuf>,
+    /// Back into the VM's guest over SSH, where `guests` in the configuration has a way in
+    #[arg(long, value_name = "HOW", conflicts_with = "to")]
+    pub restore: Option<Restoring>,
     /// Carry out this plan; where nobody has decided on it yet, after asking
-    #[arg(long, value_name = "ID", conflicts_with_all = ["vm", "paths", "at", "vpg", "to"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["vm", "paths", "at", "vpg", "to", "restore"])]
     pub plan: Option<String>,
+    /// Don't ask: you have agreed already. Refused without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// How a file goes back into the guest.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Restoring {
+    /// Next to the present file, as NAME.zerto-<checkpoint>
+    Beside,
+    /// In its place, after a guard; what it replaces is kept
+    Replace,
+}
+
+#[derive(Args)]
+pub struct UndoRestore {
+    /// The restore, as it was told when it was done
+    pub id: String,
+    /// Don't ask: you have agreed already. Refused without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Args)]
+pub struct Diff {
+    /// The VM that the file is on: its name, hostname, IP address, or vmIdentifier
+    pub vm: String,
+    /// The file or folder on the VM: /etc/hosts or C:\inetpub\web.config
+    pub path: String,
+    /// The checkpoint: its id or its tag
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub at: String,
+    /// The VPG, where the checkpoint alone does not say it
+    #[arg(long, value_name = "VPG", value_parser = not_blank)]
+    pub vpg: Option<String>,
     /// Don't ask: you have agreed already. Refused without a terminal
     #[arg(long)]
     pub yes: bool,

@@ -16,6 +16,7 @@ mod checkpoints;
 mod completions;
 #[cfg(feature = "demo")]
 pub mod demo;
+mod diff;
 mod doctor;
 mod find;
 mod guard;
@@ -28,6 +29,7 @@ mod recover;
 pub mod run;
 pub mod stop;
 mod trust;
+mod undo_restore;
 
 /// Runs a command to its exit code.
 pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
@@ -58,8 +60,14 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
         }
         Command::Approve { id } => approve::approve(config, &id, output, &interrupt).await,
         Command::Deny { id } => approve::deny(config, &id, output).await,
-        Command::Approvals { id } => approvals::run(config, id.as_deref(), output).await,
+        Command::Approvals { id, diff } => {
+            approvals::run(config, (id.as_deref(), diff), output, &interrupt).await
+        }
         Command::Approver(command) => approver::run(config, &command, output, &interrupt).await,
+        Command::Diff(arguments) => diff::run(config, arguments, output, &interrupt).await,
+        Command::UndoRestore(arguments) => {
+            undo_restore::run(config, arguments, output, &interrupt).await
+        }
         Command::Trust => trust::run(config, output, &interrupt).await,
         Command::Catalog(command) => catalog::run(config, command, output, &interrupt).await,
         Command::Completions { shell } => completions::run(shell),

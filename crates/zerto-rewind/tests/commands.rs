@@ -751,7 +751,7 @@ async fn mistakes_in_the_configuration_name_its_file() {
     }
     for extra in [
         json!({ "confirmation": "yes" }),
-        json!({ "guests": { "a": { "ssh": "b" } } }),
+        json!({ "guests": { "a": { "ssh": "-b" } } }),
     ] {
         world.configure(extra);
         let run = world.run(&["find", "x"]).await;

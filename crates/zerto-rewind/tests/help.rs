@@ -32,6 +32,8 @@ fn every_command_says_what_it_does() {
         "guard",
         "checkpoints",
         "recover",
+        "diff",
+        "undo-restore",
         "approve",
         "deny",
         "approvals",

@@ -34,7 +34,7 @@ async fn speaks_every_older_revision() {
         let tools = server.request("tools/list", json!({})).await;
         assert_eq!(
             tools["result"]["tools"].as_array().unwrap().len(),
-            5,
+            6,
             "{revision}"
         );
         let found = server
@@ -70,7 +70,7 @@ async fn speaks_the_stateless_revision() {
         .request("tools/list", json!({ "_meta": meta() }))
         .await;
     assert_eq!(list["result"]["cacheScope"], "private");
-    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 6);
     let call = json!({
         "_meta": meta(), "name": GUARD, "arguments": { "vm": "jp-ubuntu", "action": "edit" },
     });
@@ -88,7 +88,7 @@ async fn starts_and_lists_its_tools_without_a_configuration_and_without_a_zvm() 
     let missing = folder.path().join("none.json");
     let mut server = Server::initialized(&missing, "2025-11-25").await;
     let tools = server.request("tools/list", json!({})).await;
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 6);
     let result = server
         .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
         .await;
@@ -362,6 +362,10 @@ async fn a_changed_configuration_is_used_without_a_restart() {
             "zerto_recover_file",
             json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" }),
         ),
+        (
+            "zerto_diff_file",
+            json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" }),
+        ),
     ];
     for (tool, arguments) in calls {
         let result = server.call(tool, arguments).await;
@@ -520,7 +524,7 @@ async fn a_line_that_is_no_json_is_answered_with_a_parse_error() {
     // Empty lines are nothing.
     server.raw("").await;
     let tools = server.request("tools/list", json!({})).await;
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 6);
 
     // Also where nothing follows, and before the handshake.
     let mut server = Server::start(&world.config());

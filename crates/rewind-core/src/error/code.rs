@@ -151,6 +151,18 @@ codes! {
     DownloadIncomplete "download_incomplete" exit 1:
         "What arrived is not what the listing promised; nothing was kept."
         next "Try again; if it happens again, look at the ZVM's health.";
+    GuestNotConfigured "guest_not_configured" exit 2:
+        "No way into this VM's guest is configured."
+        next "Name the VM in `guests` of the configuration, or leave `restore` out: then the file is downloaded to this host.";
+    GuestUnreachable "guest_unreachable" exit 1:
+        "The guest can't be reached over SSH, or the connection broke."
+        next "Make sure that `ssh` reaches the guest from here, then try again. What a broken connection left in the guest is removed then.";
+    GuestConflict "guest_conflict" exit 1:
+        "What is in the guest is not what was agreed to, or something is in the way. Nothing was overwritten."
+        next "Look at what is there now, then ask again: a human decides on what is there now.";
+    GuestFailed "guest_failed" exit 1:
+        "A file could not be read or written in the guest."
+        next "Read the reason, put it right in the guest, and ask again.";
     Denied "denied" exit 3:
         "The catalog does not allow this tool."
         next "Don't call the tool; ask a human.";

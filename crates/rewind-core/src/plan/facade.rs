@@ -32,6 +32,11 @@ impl Rewind {
         call: &Call,
     ) -> Result<KnownPlan, Error> {
         let plan = self.make(request, call).await?;
+        self.written_once(plan).await
+    }
+
+    /// The plan, or one of the same substance that waits for a decision or to be carried out.
+    pub(crate) async fn written_once(&self, plan: Plan) -> Result<KnownPlan, Error> {
         let (zvm, substance, now) = (plan.zvm.clone(), plan.substance()?, self.core.state.now());
         let alike = self
             .core

@@ -1,6 +1,10 @@
 //! A plan as the text that a person reads before they decide. Everything in it comes from the plan, so its digest covers it.
 use super::{Decides, Effect, Plan, Present, Source, shown_digest};
-use crate::{recovery::told_path, text};
+use crate::{
+    guest::{InGuest, Restore},
+    recovery::told_path,
+    text,
+};
 use std::fmt::Write as _;
 
 /// Writing to a string does not fail.
@@ -66,35 +70,51 @@ impl Plan {
     fn what_happens(&self) -> String {
         match &self.decides {
             Decides::Preview { .. } => {
-                "The checkpoint is mounted beside the VM, the names on its disks are read, and it is unmounted. Nothing is \
-                 placed anywhere: what was found is asked about again. The agreement holds for this checkpoint for ten minutes."
+                "The checkpoint is mounted beside the VM, its disks are read, and it is unmounted. Nothing is placed anywhere: what is \
+                 to be recovered is asked about again. The agreement holds for this checkpoint for ten minutes, to look for paths \
+                 and to show what differs in files."
                     .to_owned()
             }
             Decides::Effects { effects } => {
                 let unseen = "Whether the path is in the checkpoint, and how large it is, is known only once it is mounted.";
-                let what = match effects.len() {
-                    1 => "the path is",
-                    _ => "the paths are",
-                };
                 let unknown = match self.was_previewed() {
                     true => "",
                     false => unseen,
                 };
-                format!(
-                    "The checkpoint is mounted beside the VM, {what} downloaded to this host, and the checkpoint is unmounted. \
-                     The VM itself is not changed. {unknown}"
-                )
-                .trim_end()
-                .to_owned()
+                format!("{} {unknown}", of_effects(effects))
+                    .trim_end()
+                    .to_owned()
             }
         }
     }
 }
 
+fn of_effects(effects: &[Effect]) -> String {
+    let what = match effects.len() {
+        1 => "the path is",
+        _ => "the paths are",
+    };
+    let mounted = format!(
+        "The checkpoint is mounted beside the VM, {what} downloaded to this host, and the checkpoint is unmounted."
+    );
+    let writes = effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Write { .. }));
+    if !writes {
+        return format!("{mounted} The VM itself is not changed.");
+    }
+    let guarded = match effects.iter().any(Effect::replaces) {
+        true => "The VM is guarded first. ",
+        false => "",
+    };
+    format!(
+        "{guarded}{mounted} Then each file is written in the guest under a temporary name, compared, and put in its place by one \
+         rename. Where something in the guest is not as it is shown here, nothing is overwritten."
+    )
+}
+
 fn describe(text: &mut String, effect: &Effect) {
-    let Effect::Place {
-        source, to, now, ..
-    } = effect;
+    let source = effect.source();
     row!(
         text,
         "path",
@@ -102,15 +122,61 @@ fn describe(text: &mut String, effect: &Effect) {
         told_path(&source.path),
         what_it_is(source)
     );
-    let there = match now {
-        Present::Nothing => "nothing is there now",
-    };
+    match effect {
+        Effect::Place { to, now, .. } => {
+            let there = match now {
+                Present::Nothing => "nothing is there now",
+            };
+            row!(
+                text,
+                "to",
+                "{} ({there})",
+                text::named_exactly(to, PATH_MAX_LEN)
+            );
+        }
+        Effect::Write { in_guest, .. } => written(text, in_guest),
+    }
+}
+
+fn written(text: &mut String, in_guest: &InGuest) {
+    let InGuest {
+        guest,
+        sudo,
+        restore,
+        to,
+        present,
+        kept,
+        attributes,
+        ..
+    } = in_guest;
+    let under = if *sudo { ", under sudo" } else { "" };
     row!(
         text,
-        "to",
-        "{} ({there})",
-        text::named_exactly(to, PATH_MAX_LEN)
+        "in the guest",
+        "over SSH: {}{under}",
+        text::named_exactly(guest, 200)
     );
+    match present {
+        Some(there) => row!(
+            text,
+            "is now",
+            "{} bytes, SHA-256 {}, {}",
+            there.bytes,
+            there.sha256,
+            there.attributes
+        ),
+        None => row!(text, "is now", "not there"),
+    }
+    let how = match (restore, present) {
+        (Restore::Beside, _) => "next to it",
+        (Restore::Replace, Some(_)) => "in its place",
+        (Restore::Replace, None) => "where nothing is now",
+    };
+    row!(text, "written to", "{} ({how})", told_path(to));
+    row!(text, "gets", "{attributes}");
+    if let Some(kept) = kept {
+        row!(text, "kept", "what is there now, as {}", told_path(kept));
+    }
 }
 
 fn what_it_is(source: &Source) -> String {

@@ -36,6 +36,7 @@ pub(super) fn plan() -> Plan {
             checkpoint: "1197".into(),
             vpg: None,
             destination: Destination::InRecoverDir(None),
+            restore: None,
         },
         made_at,
         expires_at: made_at + PLAN_LIFE,
@@ -82,14 +83,18 @@ const CHANGES: &[(&str, Change)] = &[
         let Decides::Effects { effects } = &mut plan.decides else {
             return;
         };
-        let Effect::Place { source, .. } = &mut effects[0];
+        let Effect::Place { source, .. } = &mut effects[0] else {
+            panic!()
+        };
         source.path.push('1');
     }),
     ("what was seen", |plan| {
         let Decides::Effects { effects } = &mut plan.decides else {
             return;
         };
-        let Effect::Place { source, .. } = &mut effects[0];
+        let Effect::Place { source, .. } = &mut effects[0] else {
+            panic!()
+        };
         source.seen = Some(Seen {
             at: "x".into(),
             is_folder: false,
@@ -100,7 +105,9 @@ const CHANGES: &[(&str, Change)] = &[
         let Decides::Effects { effects } = &mut plan.decides else {
             return;
         };
-        let Effect::Place { to, .. } = &mut effects[0];
+        let Effect::Place { to, .. } = &mut effects[0] else {
+            panic!()
+        };
         to.push('1');
     }),
     ("one effect more", |plan| {
@@ -191,7 +198,9 @@ fn what_cannot_be_seen_is_written_out() {
     let Decides::Effects { effects } = &mut plan.decides else {
         panic!()
     };
-    let Effect::Place { source, .. } = &mut effects[0];
+    let Effect::Place { source, .. } = &mut effects[0] else {
+        panic!()
+    };
     source.path = "/etc/ho\u{202E}sts\u{200b}".into();
     let summary = plan.summary("");
     assert!(

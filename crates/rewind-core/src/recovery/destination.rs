@@ -146,6 +146,16 @@ impl Target {
         self.within.as_deref().map(written).transpose()
     }
 
+    /// In a folder of ours.
+    pub fn in_folder(folder: &Path, name: String) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            name,
+            within: None,
+            mark: mark(),
+        }
+    }
+
     /// Where it lands.
     pub fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
@@ -261,7 +271,8 @@ impl Target {
     }
 }
 
-fn mark() -> String {
+/// What begins the names of what is not complete yet, for one recovery alone.
+pub(super) fn mark() -> String {
     format!("{TEMPORARY}{}-", Uuid::new_v4().simple())
 }
 

@@ -56,11 +56,26 @@ pub(crate) async fn close_interrupted(core: &Core) -> Result<(), Error> {
         }
         closed
     });
-    let Interrupted { guards, plans } = closed.await?;
+    let Interrupted {
+        guards,
+        plans,
+        guest_writes,
+    } = closed.await?;
     for plan in plans {
         core.warn(format!(
             "a recovery was interrupted: plan {plan} was begun, and its process ended before it was done. What it had placed is complete; what \
              was not complete is removed"
+        ));
+    }
+    for write in guest_writes {
+        core.warn(format!(
+            "a restore was interrupted: its process ended while it was writing {} in the guest of {} (restore {}). The file there is the old one \
+             or the new one, never a half. What is left beside it is removed when that guest is reached the next time: by a comparison, \
+             another restore, or `zerto-rewind undo-restore {}`",
+            text::named_exactly(&write.target, 500),
+            text::named(&write.vm, 200),
+            write.name,
+            write.name
         ));
     }
     for guard in guards {
@@ -90,6 +105,7 @@ fn close(state: &State) -> Result<Interrupted, StateError> {
         let of_this = state.close_interrupted(&owner)?;
         closed.guards.extend(of_this.guards);
         closed.plans.extend(of_this.plans);
+        closed.guest_writes.extend(of_this.guest_writes);
     }
     Ok(closed)
 }

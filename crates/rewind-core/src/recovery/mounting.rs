@@ -13,7 +13,7 @@ use zvm_client::FlrSessionId;
 const CLOSE_AFTER_CANCEL: Duration = Duration::from_secs(15);
 
 /// A session that was let go of.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     session: Session,
     closed: Result<(), String>,
     /// How long it took to be unmounted.
@@ -21,7 +21,7 @@ pub(super) struct Ended {
 }
 
 /// Makes sure that no session is open on the VM, and that ours may be opened.
-pub(super) async fn free(
+pub(crate) async fn free(
     core: &Core,
     mount: &Mount,
     vm: &str,
@@ -39,7 +39,7 @@ pub(super) async fn free(
 }
 
 /// Mounts, works, unmounts. The work has to watch itself; the mount has to be [`free`].
-pub(super) async fn while_mounted<T>(
+pub(crate) async fn while_mounted<T>(
     core: &Arc<Core>,
     mount: Mount,
     watch: &Watch<'_>,

@@ -1,5 +1,5 @@
 //! What became of a recovery, path by path.
-use crate::Error;
+use crate::{Error, guest::RestoredFile};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +24,9 @@ pub struct Recovery {
     /// Where several were asked for, as `paths`: what became of each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<RecoveredPath>,
+    /// The tag of the guard that was taken before something in the guest was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_tag: Option<String>,
     /// What else there is to know.
     pub notes: Vec<String>,
     /// The FLR session, where it could not be unmounted: until it is, it blocks other restores of this VM.
@@ -50,6 +53,12 @@ impl Recovery {
 pub enum Outcome {
     /// It is on this host, complete and compared with what the ZVM lists. The VM is as it was.
     Placed,
+    /// It is at its place in the guest, and was compared there.
+    Restored,
+    /// It is next to the present file in the guest, and was compared there.
+    Beside,
+    /// Exactly this content was in the guest already; nothing was written.
+    Unchanged,
     /// Something else has appeared at its place, and stays there.
     Conflict,
     /// It was not recovered.
@@ -59,11 +68,23 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether what was agreed to is so now.
+    #[must_use]
+    pub const fn is_recovered(self) -> bool {
+        match self {
+            Self::Placed | Self::Restored | Self::Beside | Self::Unchanged => true,
+            Self::Conflict | Self::Failed | Self::Expired => false,
+        }
+    }
+
     /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Placed => "placed",
+            Self::Restored => "restored",
+            Self::Beside => "beside",
+            Self::Unchanged => "unchanged",
             Self::Conflict => "conflict",
             Self::Failed => "failed",
             Self::Expired => "expired",
@@ -78,7 +99,7 @@ pub struct RecoveredPath {
     pub path: String,
     /// What became of it.
     pub outcome: Outcome,
-    /// Why it was not placed.
+    /// Why it was not recovered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The ZVM's path: it names the partition. None where it was not found.
@@ -93,6 +114,9 @@ pub struct RecoveredPath {
     pub files: Vec<RecoveredFile>,
     /// Members that FLR does not carry (links) or that were left out, with the reason.
     pub skipped: Vec<String>,
+    /// What was written in the guest, and where what it replaced is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<RestoredFile>,
 }
 
 /// An FLR session of ours that is still mounted.
@@ -133,6 +157,9 @@ pub struct RecoveredFile {
 pub struct Timing {
     /// Finding the VM and the checkpoint.
     pub find: f64,
+    /// Reaching the guest, and guarding the VM where something is replaced there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub guard: f64,
     /// Until the checkpoint was mounted.
     pub mount: f64,
     /// Finding the path on the mounted disks.
@@ -141,6 +168,13 @@ pub struct Timing {
     pub download: f64,
     /// Until the session was gone.
     pub unmount: f64,
+    /// Writing and comparing in the guest.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub write: f64,
     /// All of it.
     pub total: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }

@@ -2,6 +2,7 @@
 use super::{
     Destination, Paths, RecoverRequest,
     destination::{Naming, Target},
+    in_guest::{self, divide},
     path::{GuestPath, told_path},
     preview::{Found as Sources, Wanted},
     session::Mount,
@@ -32,6 +33,7 @@ pub(crate) async fn make(
     let wanted = Wanted::parse(&request.paths)?;
     let checkpoint = checkpoints::Wanted::parse(&request.checkpoint)?;
     utf8(&request.destination)?;
+    one_place(request)?;
     let finding = || "finding the VM and the checkpoint".to_owned();
     let find = Subject::find(core, &request.vm, &checkpoint, request.vpg.as_deref());
     let subject = watch.during(finding, find).await?;
@@ -49,14 +51,40 @@ pub(crate) async fn make(
         return Ok(plan);
     };
     let Sources { sources, notes } = sources;
-    plan.decides = Decides::Effects {
-        effects: subject.place(core, request, sources)?,
-    };
+    let divided = divide(sources, request.restore)?;
+    let mut effects = subject.place(core, request, divided.placed)?;
     plan.notes = notes;
+    plan.notes.extend(divided.notes);
+    if let Some(restore) = request.restore
+        && !divided.written.is_empty()
+    {
+        let (written, notes) =
+            in_guest::plan(core, &subject, restore, divided.written, &watch).await?;
+        effects.extend(written);
+        plan.notes.extend(notes);
+    }
+    plan.decides = Decides::Effects { effects };
     Ok(plan)
 }
 
-async fn preview_holds(core: &Core, plan: &Plan) -> Result<bool, Error> {
+/// Back in the guest, or here.
+fn one_place(request: &RecoverRequest) -> Result<(), Error> {
+    let named = match &request.destination {
+        Destination::InRecoverDir(inside) => inside.is_some(),
+        Destination::Folder(_) => true,
+    };
+    match request.restore {
+        Some(_) if named => Err(Error::new(
+            ErrorCode::InvalidArgument,
+            "a destination on this host and `restore` exclude each other",
+        )
+        .with_next("Leave one of them out.")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether somebody has agreed to look into the checkpoint, and that still holds.
+pub(crate) async fn preview_holds(core: &Core, plan: &Plan) -> Result<bool, Error> {
     let (plan, now) = (plan.clone(), core.state.now());
     core.with_state(move |state| state.preview_approved(&plan, now - PREVIEW_LIFE, now))
         .await
@@ -64,8 +92,9 @@ async fn preview_holds(core: &Core, plan: &Plan) -> Result<bool, Error> {
 
 /// What is needed to carry a plan out.
 pub(super) struct Verified {
-    pub mount: Mount,
-    pub targets: Vec<Target>,
+    pub subject: Subject,
+    /// One per effect; none for what ends in the guest.
+    pub targets: Vec<Option<Target>>,
 }
 
 /// Whether a plan would be made in the same way now.
@@ -91,27 +120,27 @@ pub(super) async fn verify(
             format!("since plan {} was made, this has changed: {what}", plan.id),
         ));
     }
-    let targets = plan
-        .effects()
-        .iter()
-        .map(|Effect::Place { to, within, .. }| {
-            Target::agreed(to.as_ref(), within.as_deref().map(AsRef::as_ref))
-        });
+    let targets = plan.effects().iter().map(|effect| match effect {
+        Effect::Place { to, within, .. } => {
+            Target::agreed(to.as_ref(), within.as_deref().map(AsRef::as_ref)).map(Some)
+        }
+        Effect::Write { .. } => Ok(None),
+    });
     Ok(Verified {
         targets: targets.collect::<Result<_, _>>()?,
-        mount: Mount::of(&subject.found, &subject.chosen, subject.clock),
+        subject,
     })
 }
 
 /// One VM and one checkpoint of it, as the ZVM has them now.
-struct Subject {
-    found: Found,
-    chosen: Chosen,
-    clock: ZvmClock,
+pub(crate) struct Subject {
+    pub found: Found,
+    pub chosen: Chosen,
+    pub clock: ZvmClock,
 }
 
 impl Subject {
-    async fn find(
+    pub async fn find(
         core: &Core,
         vm: &str,
         checkpoint: &checkpoints::Wanted,
@@ -129,7 +158,7 @@ impl Subject {
     }
 
     /// A plan that does nothing yet.
-    fn plan(&self, core: &Core, asked: &RecoverRequest) -> Plan {
+    pub fn plan(&self, core: &Core, asked: &RecoverRequest) -> Plan {
         let (chosen, now) = (&self.chosen, core.state.now());
         let time = chosen.checkpoint.time;
         Plan {

@@ -4,12 +4,15 @@ use super::{
     contents::Contents,
     destination::{Place, Target},
     download::{Downloading, Recovered},
+    in_guest::{OnItsWay, Reached, WINDOWS, fetch, reach},
     leftovers::note,
     mounting::{Ended, free, while_mounted},
     path::{GuestPath, shown_path, told_path},
-    plan::{Verified, verify},
+    plan::{Subject, Verified, verify},
     preview::not_carried,
     resolve::{Mounted, Resolved, name_of, resolve},
+    scratch::Scratch,
+    session::Mount,
 };
 use crate::{
     Call, Done, Error, ErrorCode, KnownPlan, Paths,
@@ -40,8 +43,9 @@ pub(crate) async fn recover(
     if !known.approved()? || plan.is_preview() {
         return Err(not_approved(plan));
     }
-    let Verified { mount, targets } = verify(core, plan, &watch).await?;
-    let mut work = Work {
+    let Verified { subject, targets } = verify(core, plan, &watch).await?;
+    let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
+    let work = Work {
         core,
         plan,
         watch: &watch,
@@ -53,35 +57,38 @@ pub(crate) async fn recover(
         notes: Vec::new(),
     };
     free(core, &mount, &plan.vm, &watch).await?;
-    let noted = note(core, targets.iter().map(Target::work_place).collect()).await?;
-    let prepared = targets.into_iter().map(Target::prepare);
-    let places = match prepared.collect::<Result<Vec<_>, _>>() {
-        Ok(places) => places,
-        Err(error) => {
-            noted.left(core).await;
-            return Err(error);
-        }
+    let scratch = match plan
+        .effects()
+        .iter()
+        .any(|effect| matches!(effect, Effect::Write { .. }))
+    {
+        true => Some(Scratch::new(core).await?),
+        false => None,
     };
-    // From here on it counts as carried out, whatever happens.
-    if let Err(error) = begin(core, known).await {
-        drop(places);
-        noted.left(core).await;
-        return Err(error);
+    let places = targets.iter().flatten().map(Target::work_place).collect();
+    let noted = note(core, places).await?;
+    let result = work
+        .carry_out(known, &subject, targets, scratch.as_ref(), call)
+        .await;
+    if let Some(scratch) = scratch {
+        scratch.gone(core).await;
     }
-    let (result, ended) = while_mounted(core, mount, &watch, async |session| {
-        work.timing.mount = watch.seconds() - work.timing.find;
-        work.all(session, places).await
-    })
-    .await;
     noted.left(core).await;
-    end(core, plan, result.as_deref()).await;
-    work.timing.unmount = ended.seconds;
-    work.timing.total = watch.seconds();
-    match result {
-        Ok(paths) => Ok(work.finished(paths, &ended)),
-        Err(error) => {
-            let done = work.placed.into_iter().chain(ended.done());
-            Err(about(error, plan).with_done(done))
+    result
+}
+
+/// What has become of an effect so far.
+enum Step {
+    Done(RecoveredPath),
+    /// It is here, and still to be written in the guest.
+    Coming(OnItsWay),
+}
+
+impl Step {
+    fn done(self) -> Option<RecoveredPath> {
+        match self {
+            Self::Done(path) => Some(path),
+            Self::Coming(_) => None,
         }
     }
 }
@@ -116,7 +123,7 @@ async fn begin(core: &Core, known: &KnownPlan) -> Result<(), Error> {
 /// Writes down what became of it. Without this the next process to come says that it was interrupted.
 async fn end(core: &Core, plan: &Plan, result: Result<&[RecoveredPath], &Error>) {
     let outcome = match result {
-        Ok(paths) if paths.iter().all(|path| path.outcome == Outcome::Placed) => PlanEnd::Done,
+        Ok(paths) if paths.iter().all(|path| path.outcome.is_recovered()) => PlanEnd::Done,
         Ok(_) => PlanEnd::NotAll,
         Err(_) => PlanEnd::Failed,
     };
@@ -165,27 +172,80 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    async fn carry_out(
+        mut self,
+        known: &KnownPlan,
+        subject: &Subject,
+        targets: Vec<Option<Target>>,
+        scratch: Option<&Scratch>,
+        call: &Call,
+    ) -> Result<Recovery, Error> {
+        let (core, plan, watch) = (self.core, self.plan, self.watch);
+        let prepared = targets
+            .into_iter()
+            .map(|target| target.map(Target::prepare).transpose());
+        let places = prepared.collect::<Result<Vec<_>, _>>()?;
+        let began = watch.seconds();
+        let guest = reach(core, plan, subject, call, watch).await?;
+        let pinned = || guest.iter().flat_map(Reached::done);
+        // From here on it counts as carried out, whatever happens.
+        let begun = begin(core, known).await;
+        begun.map_err(|error| error.with_done(pinned()))?;
+        let reached = watch.seconds();
+        if guest.is_some() {
+            self.timing.guard = reached - began;
+        }
+        let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
+        let (result, ended) = while_mounted(core, mount, watch, async |session| {
+            self.timing.mount = watch.seconds() - reached;
+            self.all(session, places, scratch).await
+        })
+        .await;
+        self.timing.unmount = ended.seconds;
+        let result = match (result, &guest) {
+            (Ok(steps), Some(guest)) => self.write(steps, guest, call).await,
+            (Ok(steps), None) => Ok(steps.into_iter().filter_map(Step::done).collect()),
+            (Err(error), _) => Err(error),
+        };
+        end(core, plan, result.as_deref()).await;
+        self.timing.total = watch.seconds();
+        match result {
+            Ok(paths) => Ok(self.finished(paths, guest.as_ref(), &ended)),
+            Err(error) => {
+                let done = pinned().chain(self.placed).chain(ended.done());
+                Err(about(error, plan).with_done(done))
+            }
+        }
+    }
+
     /// Each effect in turn. What goes wrong with one of several is its own outcome; a cancellation ends all.
     async fn all(
         &mut self,
         session: &FlrSessionId,
-        places: Vec<Place>,
-    ) -> Result<Vec<RecoveredPath>, Error> {
+        places: Vec<Option<Place>>,
+        scratch: Option<&Scratch>,
+    ) -> Result<Vec<Step>, Error> {
         let folders = Mounted::new(&self.core.zvm, session);
         let one = matches!(self.plan.asked.paths, Paths::One(_));
-        let mut paths = Vec::new();
+        let mut steps = Vec::new();
         let mut gone = false;
-        for (Effect::Place { source, .. }, place) in self.plan.effects().iter().zip(places) {
+        for (effect, place) in self.plan.effects().iter().zip(places) {
+            let source = effect.source();
             if gone {
-                paths.push(not_placed(
-                    source,
-                    Outcome::Expired,
-                    &self.left_the_journal(),
-                ));
+                let left = self.left_the_journal();
+                steps.push(Step::Done(not_placed(source, Outcome::Expired, &left)));
                 continue;
             }
-            match self.place(&folders, source, place).await {
-                Ok(path) => paths.push(path),
+            let result = match (place, scratch) {
+                (Some(place), _) => self.place(&folders, source, place).await.map(Step::Done),
+                (None, Some(scratch)) => self.fetch(&folders, source, scratch).await,
+                (None, None) => Err(Error::new(
+                    ErrorCode::DestinationUnusable,
+                    "there is no folder for what is on its way to the guest",
+                )),
+            };
+            match result {
+                Ok(step) => steps.push(step),
                 Err(error) if one || error.code == ErrorCode::Cancelled => return Err(error),
                 Err(error) => {
                     let outcome = match error.code {
@@ -194,11 +254,82 @@ impl Work<'_> {
                         _ => Outcome::Failed,
                     };
                     gone = outcome == Outcome::Expired;
+                    steps.push(Step::Done(not_placed(source, outcome, &error)));
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    async fn fetch(
+        &mut self,
+        folders: &Mounted<'_>,
+        source: &Source,
+        scratch: &Scratch,
+    ) -> Result<Step, Error> {
+        let began = Instant::now();
+        let coming = fetch(folders, source, scratch, self.watch).await?;
+        self.timing.download += began.elapsed().as_secs_f64();
+        let note = coming.note.clone();
+        self.note(&shown_path(&source.path), note.into_iter());
+        Ok(Step::Coming(coming))
+    }
+
+    /// Writes what has come in the guest, file by file.
+    async fn write(
+        &mut self,
+        steps: Vec<Step>,
+        guest: &Reached,
+        call: &Call,
+    ) -> Result<Vec<RecoveredPath>, Error> {
+        let one = matches!(self.plan.asked.paths, Paths::One(_));
+        let began = Instant::now();
+        let mut paths = Vec::new();
+        for (effect, step) in self.plan.effects().iter().zip(steps) {
+            let (Step::Coming(coming), Effect::Write { source, in_guest }) = (&step, effect) else {
+                paths.extend(step.done());
+                continue;
+            };
+            let from = (self.plan.checkpoint.as_str(), coming);
+            let written = guest
+                .write(self.core, source, in_guest, from, (call, self.watch))
+                .await;
+            match written {
+                Ok(path) => {
+                    self.tell(&path);
+                    paths.push(path);
+                }
+                Err(error) if one || error.code == ErrorCode::Cancelled => return Err(error),
+                Err(error) => {
+                    let outcome = match error.code {
+                        ErrorCode::GuestConflict => Outcome::Conflict,
+                        _ => Outcome::Failed,
+                    };
                     paths.push(not_placed(source, outcome, &error));
                 }
             }
         }
+        self.timing.write = began.elapsed().as_secs_f64();
         Ok(paths)
+    }
+
+    /// What has to be known of a file that was written in the guest.
+    fn tell(&mut self, path: &RecoveredPath) {
+        let Some(file) = &path.restored else { return };
+        self.note(&path.path, file.notes.iter().cloned());
+        let written = told_path(&file.path);
+        if path.outcome == Outcome::Restored {
+            self.notes.push(format!(
+                "{written} on {} is no longer what it was before: read it again before working with it.",
+                self.plan.vm
+            ));
+        }
+        if path.outcome != Outcome::Unchanged {
+            self.placed.push(Done::Restored {
+                path: written,
+                restore_id: file.restore_id.clone(),
+            });
+        }
     }
 
     async fn place(
@@ -280,6 +411,7 @@ impl Work<'_> {
             bytes: files.iter().map(|file| file.bytes).sum(),
             files: files.into_iter().map(shown).collect(),
             skipped,
+            restored: None,
         })
     }
 
@@ -322,16 +454,28 @@ impl Work<'_> {
         )
     }
 
-    fn finished(self, paths: Vec<RecoveredPath>, ended: &Ended) -> Recovery {
+    fn finished(
+        mut self,
+        paths: Vec<RecoveredPath>,
+        guest: Option<&Reached>,
+        ended: &Ended,
+    ) -> Recovery {
         let plan = self.plan;
         let missing = paths
             .iter()
-            .filter(|path| path.outcome != Outcome::Placed)
+            .filter(|path| !path.outcome.is_recovered())
             .count();
         let error = (missing > 0).then(|| {
             let message = format!("{missing} of {} paths were not recovered", paths.len());
-            Error::new(ErrorCode::NotAllRecovered, message).with_done(self.placed)
+            Error::new(ErrorCode::NotAllRecovered, message).with_done(self.placed.clone())
         });
+        let guard = guest.and_then(|guest| guest.guard.as_ref());
+        let before = guest.iter().flat_map(|guest| guest.notes.iter().cloned());
+        self.notes.extend(before);
+        let placed = |effect: &Effect| matches!(effect, Effect::Place { .. });
+        if plan.asked.restore.is_some() && plan.effects().iter().any(placed) {
+            self.notes.push(WINDOWS.to_owned());
+        }
         let (one, paths) = match plan.asked.paths {
             Paths::One(_) => (paths.into_iter().next(), Vec::new()),
             Paths::Several(_) => (None, paths),
@@ -345,6 +489,7 @@ impl Work<'_> {
             tag: plan.tag.clone(),
             one,
             paths,
+            guard_tag: guard.map(|receipt| receipt.tag.clone()),
             notes: self.notes,
             still_open: ended.still_open(),
             timing: self.timing,
@@ -369,10 +514,11 @@ fn not_placed(source: &Source, outcome: Outcome, error: &Error) -> RecoveredPath
         bytes: 0,
         files: Vec::new(),
         skipped: Vec::new(),
+        restored: None,
     }
 }
 
-fn downloading(item: &PathItem, bytes: u64) -> Doing {
+pub(super) fn downloading(item: &PathItem, bytes: u64) -> Doing {
     Doing {
         message: format!("downloading {}", text::named(name_of(item), 100)),
         transfer: Some(Transfer {

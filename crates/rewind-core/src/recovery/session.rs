@@ -44,7 +44,7 @@ pub(super) struct Session {
 
 /// What is mounted.
 #[derive(Clone)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     pub vm_identifier: String,
     pub chosen: Chosen,
     pub clock: ZvmClock,

@@ -6,7 +6,9 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, named_params, params};
 
-use super::{Open, State, StateError, millis, sessions::OWNER, timestamp};
+use super::{
+    GuestWrite, Open, State, StateError, guest_writes, millis, sessions::OWNER, timestamp,
+};
 use crate::{
     marker,
     plan::PlanEnd,
@@ -30,6 +32,8 @@ pub(crate) struct Interrupted {
     pub guards: Vec<InterruptedGuard>,
     /// The ids of the plans that it was carrying out.
     pub plans: Vec<String>,
+    /// Files that it was writing in guests.
+    pub guest_writes: Vec<GuestWrite>,
 }
 
 impl State {
@@ -59,6 +63,7 @@ impl State {
                 close_calls(database, owner, now)?;
                 close_places(database, owner, now)?;
                 Ok(Interrupted {
+                    guest_writes: guest_writes::leave_those_of(database, owner, now)?,
                     plans: close_plans(database, owner, now)?,
                     guards: close_guards(database, owner, now)?,
                 })
@@ -74,6 +79,7 @@ impl Open {
     pub(super) fn leaves_something_open(&self, owner: &str) -> rusqlite::Result<bool> {
         Ok(self.leaves_places(owner)?
             || has_open_calls(&self.database, owner)?
+            || guest_writes::has_open(&self.database, owner)?
             || !open_plans(&self.database, owner)?.is_empty()
             || !open_guards(&self.database, owner)?.is_empty())
     }

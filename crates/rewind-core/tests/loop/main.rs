@@ -10,15 +10,21 @@
 mod checkpoints;
 mod clocks;
 mod company;
+#[cfg(unix)]
+mod diff;
 mod find;
 mod guard;
 mod guard_failures;
+#[cfg(unix)]
+mod guest;
 mod interrupted;
 mod orphans;
 mod paths;
 mod plans;
 mod recover;
 mod recover_failures;
-mod settings;
+#[cfg(unix)]
+#[path = "../sshd/mod.rs"]
+mod sshd;
 mod support;
 mod tool_call;

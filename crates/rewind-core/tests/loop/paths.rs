@@ -41,9 +41,7 @@ async fn plan(rewind: &Rewind, request: &RecoverRequest) -> Result<KnownPlan, Er
 
 fn places(known: &KnownPlan) -> Vec<String> {
     let effects = known.plan.effects().iter();
-    effects
-        .map(|rewind_core::plan::Effect::Place { source, .. }| source.path.clone())
-        .collect()
+    effects.map(|effect| effect.source().path.clone()).collect()
 }
 
 fn mounts(world: &World) -> usize {

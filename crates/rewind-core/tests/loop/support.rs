@@ -209,6 +209,7 @@ pub fn recovery(vm: &str, path: &str, checkpoint: &str) -> RecoverRequest {
         checkpoint: checkpoint.into(),
         vpg: None,
         destination: Destination::InRecoverDir(None),
+        restore: None,
     }
 }
 

@@ -170,6 +170,7 @@ pub fn recovery(tag: &str) -> RecoverRequest {
         checkpoint: tag.into(),
         vpg: None,
         destination: Destination::InRecoverDir(None),
+        restore: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `zerto_recover_file`: files and folders out of a checkpoint, after a human has agreed to exactly that.
 use rewind_core::{
     Call, Destination, Error, ErrorCode, How, KnownPlan, Paths, RecoverRequest, Recovery, Rewind,
-    Verdict, config::Confirmation,
+    Verdict, config::Confirmation, guest::Restore,
 };
 use rmcp::model::{JsonObject, MetaObject, Tool};
 use schemars::JsonSchema;
@@ -39,6 +39,9 @@ pub struct Arguments {
     /// The VPG, where the checkpoint alone does not say it: an id is unique only within its VPG.
     #[schemars(length(min = 1, max = 256))]
     vpg: Option<String>,
+    /// Back into the VM's guest over SSH, where the operator has configured a way in, instead of to the host of this server:
+    /// "beside" puts each file next to the present one, "replace" in its place, after a guard; what it replaces is kept.
+    restore: Option<Restoring>,
     /// Where it lands: a path within the configured recovery folder; of several paths, the folder for all of them. Without it,
     /// `<vm>/<checkpoint>/<path>`. What exists already is never overwritten.
     #[schemars(length(min = 1, max = 1024))]
@@ -48,6 +51,14 @@ pub struct Arguments {
     plan_id: Option<String>,
     /// Decides nothing, unless the operator has configured that the human's word is taken from here. The answer says which.
     confirmed: Option<bool>,
+}
+
+// Not documented, so that the schema is one of a string.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Restoring {
+    Beside,
+    Replace,
 }
 
 impl Arguments {
@@ -60,6 +71,7 @@ impl Arguments {
             && self.paths.is_none()
             && self.checkpoint.is_none()
             && self.vpg.is_none()
+            && self.restore.is_none()
             && self.destination.is_none();
         if nothing && self.plan_id.is_some() {
             return Ok(None);
@@ -80,6 +92,10 @@ impl Arguments {
                 .ok_or_else(|| invalid("the argument `checkpoint` is missing"))?,
             vpg: self.vpg,
             destination: Destination::InRecoverDir(self.destination),
+            restore: self.restore.map(|how| match how {
+                Restoring::Beside => Restore::Beside,
+                Restoring::Replace => Restore::Replace,
+            }),
         }))
     }
 }
@@ -90,10 +106,12 @@ pub fn tool() -> Tool {
         "Recover files from a checkpoint",
         "Takes files and folders of a VM back as they were at a checkpoint: mounts the checkpoint (file-level restore), \
          downloads them to the host that this server runs on, and unmounts it again. Nothing on the VM is changed and \
-         nothing that exists is overwritten. A human decides on exactly this first, by a form of the client, or elsewhere: then the \
+         nothing that exists is overwritten, unless `restore` says to put files back into the VM's guest: then the answer says what \
+         became of each, and what you remember of a replaced file is no longer true. A human decides on exactly this first, by a form of the client, or elsewhere: then the \
          answer is `confirmation_required` with a plan_id. Show them its message, wait, and call again with plan_id once they have \
          approved.",
-        additive(),
+        // `restore` may replace a file, which is kept.
+        additive().destructive(true),
     );
     let needs_person = ("anthropic/requiresUserInteraction".to_owned(), true.into());
     tool.with_meta(MetaObject(JsonObject::from_iter([needs_person])))
@@ -127,16 +145,10 @@ pub async fn call(
     call: &Call,
     person: &Person,
 ) -> Result<Reply, Error> {
-    let way = Way::of(rewind.config().confirmation, person);
     let plan_id = arguments.plan_id.clone();
     let mut confirmed = arguments.confirmed.unwrap_or(false);
     let request = arguments.request()?;
-    let errand = Errand {
-        rewind,
-        call,
-        person,
-        way,
-    };
+    let errand = Errand::new(rewind, call, person);
     let (mut known, mut approved) = errand.begin(plan_id.as_deref(), request.as_ref()).await?;
     loop {
         if !approved {
@@ -161,20 +173,52 @@ pub async fn call(
     }
 }
 
-struct Errand<'a> {
+/// A call that a human has to decide on.
+pub(super) struct Errand<'a> {
     rewind: &'a Rewind,
     call: &'a Call,
     person: &'a Person,
     way: Way,
 }
 
-impl Errand<'_> {
+impl<'a> Errand<'a> {
+    pub(super) fn new(rewind: &'a Rewind, call: &'a Call, person: &'a Person) -> Self {
+        Self {
+            rewind,
+            call,
+            person,
+            way: Way::of(rewind.config().confirmation, person),
+        }
+    }
+
     /// The plan that the call is about, and whether it is approved.
     async fn begin(
         &self,
         plan_id: Option<&str>,
         request: Option<&RecoverRequest>,
     ) -> Result<(KnownPlan, bool), Error> {
+        if let Some(named) = self.named(plan_id, request).await? {
+            return Ok(named);
+        }
+        let Some(request) = request else {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{NAME}: the argument `vm` is missing"),
+            ));
+        };
+        let known = self.plan(request).await?;
+        match known.approved()? {
+            true => Err(waits(&known)),
+            false => Ok((known, false)),
+        }
+    }
+
+    /// The plan that a form was about, or that the call names; and whether it is approved.
+    pub(super) async fn named(
+        &self,
+        plan_id: Option<&str>,
+        request: Option<&RecoverRequest>,
+    ) -> Result<Option<(KnownPlan, bool)>, Error> {
         if let Some(returned) = self.person.returned(self.rewind).await? {
             let known = returned.known;
             if plan_id.is_some_and(|id| !id.trim().eq_ignore_ascii_case(&known.plan.id)) {
@@ -191,27 +235,13 @@ impl Errand<'_> {
                 }
                 (approved, _) => approved,
             };
-            return Ok((known, approved));
+            return Ok(Some((known, approved)));
         }
-        match (plan_id, request) {
-            (Some(id), request) => {
-                let known = self.rewind.plan(id).await?;
-                request.map_or(Ok(()), |request| known.asked_as(request))?;
-                let approved = known.approved()?;
-                Ok((known, approved))
-            }
-            (None, Some(request)) => {
-                let known = self.plan(request).await?;
-                if known.approved()? {
-                    return Err(waits(&known));
-                }
-                Ok((known, false))
-            }
-            (None, None) => Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!("{NAME}: the argument `vm` is missing"),
-            )),
-        }
+        let Some(id) = plan_id else { return Ok(None) };
+        let known = self.rewind.plan(id).await?;
+        request.map_or(Ok(()), |request| known.asked_as(request))?;
+        let approved = known.approved()?;
+        Ok(Some((known, approved)))
     }
 
     async fn plan(&self, request: &RecoverRequest) -> Result<KnownPlan, Error> {
@@ -222,7 +252,11 @@ impl Errand<'_> {
     }
 
     /// None: a human has agreed. Else the reply that asks them. What they decide elsewhere is asked for by an error.
-    async fn decide(&self, known: &KnownPlan, word: bool) -> Result<Option<Reply>, Error> {
+    pub(super) async fn decide(
+        &self,
+        known: &KnownPlan,
+        word: bool,
+    ) -> Result<Option<Reply>, Error> {
         match self.way {
             Way::Argument if word => {
                 let by = self.person.by();
@@ -352,8 +386,10 @@ mod tests {
                 bytes: 1000,
                 files: (0..1000).map(file).collect(),
                 skipped: vec!["link".into()],
+                restored: None,
             }),
             paths: Vec::new(),
+            guard_tag: None,
             still_open: None,
             notes: Vec::new(),
             timing: Timing::default(),

@@ -1,4 +1,4 @@
-//! The five tools on a simulated ZVM, as an MCP client meets them. Every answer is held against the tool's schema.
+//! The six tools on a simulated ZVM, as an MCP client meets them. Every answer is held against the tool's schema.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,6 +8,11 @@
 )]
 
 mod confirmation;
+#[cfg(unix)]
+mod guest;
+#[cfg(unix)]
+#[path = "../../../rewind-core/tests/sshd/mod.rs"]
+mod sshd;
 #[path = "../support/mod.rs"]
 mod support;
 

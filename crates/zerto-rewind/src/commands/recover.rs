@@ -4,7 +4,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 use rewind_core::{
     Destination, Error, ErrorCode, How, KnownPlan, Outcome, Paths, RecoverRequest, RecoveredPath,
-    Recovery, Verdict, text,
+    Recovery, Verdict, guest::Restore, text,
 };
 
 use super::approve;
@@ -20,6 +20,7 @@ use crate::{
 
 /// More files than these are counted, not listed.
 const FILES_SHOWN: usize = 20;
+const PATH_MAX_LEN: usize = 4096;
 /// What makes a path a pattern.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
@@ -30,11 +31,7 @@ pub async fn run(
     output: Output,
     interrupt: &Interrupt,
 ) -> Result<u8, Error> {
-    let mut desk = Desk {
-        yes: arguments.yes,
-        permitted: false,
-        interrupt,
-    };
+    let mut desk = Desk::new(arguments.yes, interrupt);
     let session;
     let mut known = match (&arguments.plan, request(&arguments)) {
         (Some(id), _) => {
@@ -95,6 +92,10 @@ fn request(arguments: &cli::Recover) -> Option<RecoverRequest> {
             Some(folder) => Destination::Folder(folder.clone()),
             None => Destination::InRecoverDir(None),
         },
+        restore: arguments.restore.map(|how| match how {
+            cli::Restoring::Beside => Restore::Beside,
+            cli::Restoring::Replace => Restore::Replace,
+        }),
     })
 }
 
@@ -105,15 +106,23 @@ async fn plan(session: &Session, request: &RecoverRequest) -> Result<KnownPlan, 
 }
 
 /// Where the person sits.
-struct Desk<'a> {
+pub(super) struct Desk<'a> {
     yes: bool,
     /// The passphrase was typed, or none is needed.
     permitted: bool,
     interrupt: &'a Interrupt,
 }
 
-impl Desk<'_> {
-    fn is_there(&self) -> Result<(), Error> {
+impl<'a> Desk<'a> {
+    pub(super) fn new(yes: bool, interrupt: &'a Interrupt) -> Self {
+        Self {
+            yes,
+            permitted: false,
+            interrupt,
+        }
+    }
+
+    pub(super) fn is_there(&self) -> Result<(), Error> {
         if terminal::is_there() {
             return Ok(());
         }
@@ -129,14 +138,12 @@ impl Desk<'_> {
         .with_next("Run the command in a terminal, and read there what it is going to do."))
     }
 
-    /// Shows the plan, asks, and writes the answer down.
-    async fn decide(&mut self, session: &Session, known: &KnownPlan) -> Result<(), Error> {
-        self.is_there()?;
-        approve::show(known);
-        let question = match known.plan.is_preview() {
-            true => "Look into it?",
-            false => "Recover this?",
-        };
+    /// Asks, and for the passphrase where one is set.
+    pub(super) async fn agrees(
+        &mut self,
+        session: &Session,
+        question: &str,
+    ) -> Result<bool, Error> {
         let agrees = self.yes
             || tokio::select! {
                 agrees = terminal::agrees(question) => agrees,
@@ -149,6 +156,22 @@ impl Desk<'_> {
             permit::passphrase_until(state_dir, self.interrupt).await?;
             self.permitted = true;
         }
+        Ok(agrees)
+    }
+
+    /// Shows the plan, asks, and writes the answer down.
+    pub(super) async fn decide(
+        &mut self,
+        session: &Session,
+        known: &KnownPlan,
+    ) -> Result<(), Error> {
+        self.is_there()?;
+        approve::show(known);
+        let question = match known.plan.is_preview() {
+            true => "Look into it?",
+            false => "Recover this?",
+        };
+        let agrees = self.agrees(session, question).await?;
         let verdict = match agrees {
             true => Verdict::Approved,
             false => Verdict::Declined,
@@ -160,11 +183,12 @@ impl Desk<'_> {
         if agrees {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorCode::Declined,
-            "nothing was recovered: you did not agree",
-        )
-        .with_next("Run it again, without --plan, to be asked again."))
+        let what = match known.plan.is_preview() {
+            true => "nothing was looked into: you did not agree",
+            false => "nothing was recovered: you did not agree",
+        };
+        Err(Error::new(ErrorCode::Declined, what)
+            .with_next("Run it again, without --plan, to be asked again."))
     }
 }
 
@@ -188,8 +212,17 @@ fn show(recovery: &Recovery) -> String {
         "{}\n{notes}\n{}",
         paths.join("\n"),
         format!(
-            "find {:.1} s, mount {:.1} s, resolve {:.1} s, download {:.1} s, unmount {:.1} s: {:.1} s in all",
-            timing.find, timing.mount, timing.resolve, timing.download, timing.unmount, timing.total
+            "find {:.1} s, mount {:.1} s, resolve {:.1} s, download {:.1} s, unmount {:.1} s{}: {:.1} s in all",
+            timing.find,
+            timing.mount,
+            timing.resolve,
+            timing.download,
+            timing.unmount,
+            match timing.write > 0.0 {
+                true => format!(", write {:.1} s", timing.write),
+                false => String::new(),
+            },
+            timing.total
         )
         .dimmed()
     )
@@ -197,7 +230,7 @@ fn show(recovery: &Recovery) -> String {
 
 fn became(path: &RecoveredPath, of: &str) -> String {
     let name = output::lines(path.guest_path.as_deref().unwrap_or(&path.path));
-    if path.outcome != Outcome::Placed {
+    if !path.outcome.is_recovered() {
         let why = output::lines(path.why.as_deref().unwrap_or_default());
         let outcome = path.outcome.as_str().red().bold().to_string();
         return format!("{outcome} {}\n  {of}\n  {why}\n", name.bold());
@@ -218,11 +251,35 @@ fn became(path: &RecoveredPath, of: &str) -> String {
         0 => String::new(),
         more => format!("… and {more} more left out\n"),
     };
+    let what = match path.outcome {
+        Outcome::Restored => "Restored",
+        Outcome::Beside => "Put beside",
+        Outcome::Unchanged => "Unchanged",
+        _ => "Recovered",
+    };
     format!(
-        "{} {}\n  {of}\n  {} bytes, to {}\n\n{files}{more}{left_out}{more_left_out}",
-        "Recovered".green().bold(),
+        "{} {}\n  {of}\n  {} bytes, {}\n\n{files}{more}{left_out}{more_left_out}",
+        what.green().bold(),
         name.bold(),
         path.bytes,
-        output::lines(path.local_path.as_deref().unwrap_or_default()).bold(),
+        whereto(path),
     )
+}
+
+fn whereto(path: &RecoveredPath) -> String {
+    let Some(file) = &path.restored else {
+        let local = output::lines(path.local_path.as_deref().unwrap_or_default());
+        return format!("to {}", local.bold());
+    };
+    let shown = |path: &str| text::exact(path, PATH_MAX_LEN);
+    let mut whereto = format!("in the guest: {}", shown(&file.path).bold());
+    if let Some(kept) = &file.kept {
+        whereto.push_str(&format!("\n  kept: {}", shown(kept)));
+    }
+    if let Some(id) = &file.restore_id
+        && path.outcome == Outcome::Restored
+    {
+        whereto.push_str(&format!("\n  undo: zerto-rewind undo-restore {id}"));
+    }
+    whereto
 }

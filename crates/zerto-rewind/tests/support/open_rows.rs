@@ -1,7 +1,7 @@
 //! Rows of the state that wait for another, which nobody will write once everybody is gone.
 
 /// What the state may not hold once a dead process was cleaned up after.
-pub const OPEN: [(&str, &str); 6] = [
+pub const OPEN: [(&str, &str); 7] = [
     (
         "sessions",
         "SELECT count(*) FROM flr_session_opened o WHERE NOT EXISTS (SELECT 1 FROM flr_session_closed c WHERE c.session = o.session)",
@@ -26,5 +26,10 @@ pub const OPEN: [(&str, &str); 6] = [
     (
         "places",
         "SELECT count(*) FROM recovery_place p WHERE NOT EXISTS (SELECT 1 FROM recovery_place_clean c WHERE c.place = p.id)",
+    ),
+    (
+        "files that were being written in guests, and are not known to be left either",
+        "SELECT count(*) FROM guest_write w WHERE NOT EXISTS (SELECT 1 FROM guest_write_ended e WHERE e.write = w.id)
+             AND NOT EXISTS (SELECT 1 FROM guest_write_left l WHERE l.write = w.id)",
     ),
 ];
