@@ -9,6 +9,7 @@ pub mod duration;
 pub mod enforce;
 mod hint;
 pub mod keyring;
+pub mod ledger;
 pub mod lock;
 mod marker;
 pub mod private;

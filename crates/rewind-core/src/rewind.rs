@@ -9,11 +9,13 @@ use crate::{
     config::{self, Config, Confirmation},
     enforce::{self, ChangedTool},
     guard,
+    ledger::{self, Comparison, Ledger},
     lock::Locks,
     login_gate::StateGate,
     protection, recovery,
-    state::{State, StateError},
+    state::{Asked, Refusal, State, StateError},
     stop::Stops,
+    text::remembered,
 };
 use serde::Serialize;
 use std::{
@@ -178,7 +180,32 @@ impl Rewind {
     /// Those of [`find`](Self::find); `protected_site_is_cloud`, `vpg_not_ready`, `insert_refused`, `not_listed`, `cancelled`,
     /// `deadline_passed`, with what was done.
     pub async fn guard(&self, request: GuardRequest, call: &Call) -> Result<Receipt, Error> {
-        guard::guard(&self.core, request, call).await
+        let result = guard::guard(&self.core, &request, call).await;
+        // What was begun is in the ledger as a guard.
+        if let Err(error) = &result
+            && error.done.is_empty()
+        {
+            let refusal = request.refusal(&self.core, call, error);
+            self.core.refused(refusal).await;
+        }
+        result
+    }
+
+    /// As [`guard`](Self::guard), unless a person has stopped changes: the receipt is the word that a change may be made.
+    ///
+    /// # Errors
+    /// `stopped`, and those of [`guard`](Self::guard).
+    pub async fn guard_unless_stopped(
+        &self,
+        request: GuardRequest,
+        call: &Call,
+    ) -> Result<Receipt, Error> {
+        if let Err(error) = Stops::of(&self.core.config.state_dir).check() {
+            let refusal = request.refusal(&self.core, call, &error);
+            self.core.refused(refusal).await;
+            return Err(error);
+        }
+        self.guard(request, call).await
     }
 
     /// Pins the VMs that a tool call is about to change, if the catalog lists the tool.
@@ -191,7 +218,12 @@ impl Rewind {
         request: ToolCall,
         call: &Call,
     ) -> Result<GuardDecision, Error> {
-        guard::guard_tool_call(&self.core, request, call).await
+        let result = guard::guard_tool_call(&self.core, &request, call).await;
+        if let Err(error) = &result {
+            let refusal = request.refusal(&self.core, call, error);
+            self.core.refused(refusal).await;
+        }
+        result
     }
 
     /// The tagged checkpoints of a VM, newest first: of the last `since` (default: a day), at most `limit` (default: 50, at
@@ -214,7 +246,37 @@ impl Rewind {
             || format!("listing the tagged checkpoints of {}", shown(vm)),
             work,
         );
-        recovery::clean_up_beside(&self.core, listing).await
+        let mut list = recovery::clean_up_beside(&self.core, listing).await?;
+        let (zvm, vm, pins) = (
+            self.core.config.zvm(),
+            list.vm_identifier.clone(),
+            list.pins(),
+        );
+        let known = self
+            .core
+            .with_state(move |state| state.known(&zvm, &vm, &pins));
+        match known.await {
+            Ok(known) => list.join(known),
+            // The journal is there all the same.
+            Err(error) => {
+                list.note = format!("{} The ledger can't be read: {error}.", list.note);
+            }
+        }
+        Ok(list)
+    }
+
+    /// Compares the ledger with the journals of the VPGs that protect `vm`; without one, of those that the ledger knows. Goes through each
+    /// journal day by day, from now back to `since` ago, or to its beginning.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find), and of the state.
+    pub async fn compare_with_journals(
+        &self,
+        vm: Option<&str>,
+        since: Option<Duration>,
+        call: &Call,
+    ) -> Result<Comparison, Error> {
+        ledger::compare(&self.core, vm, since, call).await
     }
 
     /// Finds the VM and the checkpoint and says what a human would agree to; mounts nothing.
@@ -256,13 +318,10 @@ impl Rewind {
         recovery::left_mounted(&self.core).await
     }
 
-    /// Refuses while a person has stopped changes. A guard that an agent asks for is the word that it may make its change, so the
-    /// MCP server and the commands ask this first.
-    ///
-    /// # Errors
-    /// `stopped`, with the reason; `state` where it cannot be told.
-    pub fn not_stopped(&self) -> Result<(), Error> {
-        Stops::of(&self.core.config.state_dir).check()
+    /// The ledger of this state folder.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger::of(&self.core.config.state_dir)
     }
 
     /// The listed tools whose servers describe them in another way than was accepted, by server and name.
@@ -299,6 +358,28 @@ impl Core {
     /// Tells a person what no call fails with.
     pub fn warn(&self, warning: String) {
         certificate::warn(&self.warnings, warning);
+    }
+
+    /// What is remembered of a refusal, whatever was asked for.
+    pub fn refusal(&self, asked: Asked, call: &Call, error: &Error) -> Refusal {
+        Refusal {
+            zvm: self.config.zvm(),
+            asked,
+            code: error.code,
+            vm: None,
+            agent: self.config.agent.clone(),
+            client: remembered(&call.caller),
+            change: remembered(&call.session_change_id),
+            call: None,
+        }
+    }
+
+    /// Writes a refusal down; nothing depends on that.
+    pub async fn refused(&self, refusal: Refusal) {
+        let code = refusal.code;
+        if let Err(error) = self.with_state(move |state| state.refused(&refusal)).await {
+            tracing::warn!(%error, code = code.as_str(), "a refusal can't be remembered");
+        }
     }
 
     /// Runs short blocking work on the state.
@@ -389,5 +470,6 @@ mod tests {
             is_send(rewind.plan_recovery(&recover, call));
             is_send(rewind.recover(recover.clone(), call));
             is_send(rewind.clean_up_orphans());
+            is_send(rewind.compare_with_journals(None, None, call));
         };
 }

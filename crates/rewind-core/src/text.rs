@@ -10,6 +10,9 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 /// Stands at the end of text that was cut.
 pub const ELLIPSIS: char = '…';
 
+/// The longest name of others that the state remembers.
+const REMEMBERED_MAX_LEN: usize = 200;
+
 /// How many combining characters may follow one base character; the rest of a flood is dropped.
 const MAX_MARKS: usize = 4;
 
@@ -43,6 +46,11 @@ pub fn tag_field(text: &str) -> String {
 pub fn display(text: &str, max: usize) -> String {
     let head: String = clean(text).take(max.saturating_add(1)).collect();
     shorten(&head, max)
+}
+
+/// A name that others gave, as the state remembers it. None where nothing readable is left.
+pub(crate) fn remembered(text: &str) -> Option<String> {
+    Some(display(text, REMEMBERED_MAX_LEN)).filter(|text| !text.is_empty())
 }
 
 /// As [`display`], but what it would drop or change is written as an escape: for what a person has to compare or agree to exactly,

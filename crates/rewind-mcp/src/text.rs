@@ -190,14 +190,50 @@ pub fn checkpoints(list: &CheckpointList) -> String {
     text.trim_end().into()
 }
 
+/// What the ledger knows of a checkpoint; empty where it knows nothing.
+pub fn record(checkpoint: &ListedCheckpoint) -> String {
+    let mut said = Vec::new();
+    if let Some(guard) = &checkpoint.guard {
+        let mut of = format!("guard {}", guard.row);
+        if guard.outcome != "pinned" {
+            let _ = write!(of, " ({})", words(&guard.outcome));
+        }
+        for call in &guard.calls {
+            let tool = match &call.server {
+                Some(server) => format!("{server}/{}", call.tool),
+                None => call.tool.clone(),
+            };
+            let _ = write!(of, ", {}: {}", named(&tool, SHOWN), words(&call.outcome));
+        }
+        said.push(of);
+    }
+    for recovery in &checkpoint.recoveries {
+        said.push(format!(
+            "{} {}",
+            words(&recovery.outcome),
+            named(&recovery.path, SHOWN)
+        ));
+    }
+    said.join("; ")
+}
+
+/// A name on the wire as words.
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 fn listed(checkpoint: &ListedCheckpoint) -> String {
     let used = if checkpoint.used_for_flr {
         ", used for FLR"
     } else {
         ""
     };
+    let record = match &*record(checkpoint) {
+        "" => String::new(),
+        known => format!(" ({known})"),
+    };
     format!(
-        "VPG {}: checkpoint {} at {}{}{used}: {}",
+        "VPG {}: checkpoint {} at {}{}{used}: {}{record}",
         named(&checkpoint.vpg, SHOWN),
         checkpoint.checkpoint,
         checkpoint.time,

@@ -80,6 +80,9 @@ without a terminal (exit code 3). Nothing on the VM is changed, no existing file
     /// Look at all that is needed, and say what is wrong and what to do about it
     #[command(after_help = DOCTOR_HELP)]
     Doctor,
+    /// Read and check the ledger: what was asked for, done and refused
+    #[command(subcommand)]
+    Audit(crate::commands::audit::Audit),
     /// Look at the ZVM's certificate, and accept it
     #[command(after_help = TRUST_HELP)]
     Trust,
@@ -341,7 +344,9 @@ For an MCP client's configuration:
   {\"mcpServers\": {\"zerto-rewind\": {\"command\": \"zerto-rewind-mcp\",
     \"env\": {\"ZERTO_REWIND_CONFIG\": \"/absolute/path/to/config.json\"}}}}";
 
-fn duration(text: &str) -> Result<std::time::Duration, rewind_core::duration::DurationError> {
+pub(crate) fn duration(
+    text: &str,
+) -> Result<std::time::Duration, rewind_core::duration::DurationError> {
     rewind_core::duration::parse(text)
 }
 

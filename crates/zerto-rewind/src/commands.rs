@@ -8,6 +8,7 @@ use crate::{
     session,
 };
 
+pub mod audit;
 pub mod catalog;
 mod checkpoints;
 mod completions;
@@ -48,6 +49,12 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
             checkpoints::run(config, arguments, output, &interrupt).await
         }
         Command::Recover(arguments) => recover::run(config, arguments, output, &interrupt).await,
+        Command::Audit(command) => {
+            return match audit::run(config, command, output, &interrupt).await {
+                Ok(code) => code,
+                Err(error) => output.error(&error),
+            };
+        }
         Command::Trust => trust::run(config, output, &interrupt).await,
         Command::Catalog(command) => catalog::run(config, command, output, &interrupt).await,
 

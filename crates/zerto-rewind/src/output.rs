@@ -179,11 +179,19 @@ pub fn lines(text: &str) -> String {
     lines.join("\n")
 }
 
+/// One line of JSON to stdout, which can't steer a terminal either.
+pub fn print_line(value: &serde_json::Value) {
+    print(&safe(&value.to_string()));
+}
+
 /// Pretty JSON whose strings can't steer a terminal: what `text` would clean away is written as an escape instead,
 /// so that the value stays the same.
 fn to_json(value: &impl Serialize) -> String {
     // Results are plain data with string keys: they always serialise.
-    let json = serde_json::to_string_pretty(value).unwrap_or_default();
+    safe(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         if c == '\n'

@@ -7,6 +7,8 @@
     missing_docs
 )]
 
+#[path = "commands/audit.rs"]
+mod audit;
 mod support;
 
 use std::{

@@ -34,6 +34,7 @@ fn every_command_says_what_it_does() {
         "recover",
         "init",
         "doctor",
+        "audit",
         "trust",
         "catalog",
         "catalog test",

@@ -320,6 +320,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Where it lands, safe to show.
+    pub fn shown(&self) -> String {
+        self.target.shown()
+    }
+
     pub fn folder(&self) -> &Path {
         &self.target.folder
     }

@@ -6,6 +6,7 @@ use crate::{
     clock::ZvmClock,
     protection::{self, Found},
     rewind::Core,
+    state::RecoveryRecord,
     text,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -21,6 +22,26 @@ pub(super) struct Planned {
     pub target: Target,
     pub clock: ZvmClock,
     pub plan: RecoveryPlan,
+}
+
+impl Planned {
+    /// As it is remembered.
+    pub fn record(&self, core: &Core, call: &Call) -> RecoveryRecord {
+        let Chosen { vpg, checkpoint } = &self.chosen;
+        RecoveryRecord {
+            zvm: core.config.zvm(),
+            vm_identifier: self.found.vm_identifier.clone(),
+            vm_name: self.found.vm.clone(),
+            vpg_identifier: vpg.id().to_owned(),
+            vpg_name: vpg.vpg.name.clone(),
+            checkpoint_id: checkpoint.id.to_string(),
+            checkpoint_at: checkpoint.time,
+            tag: self.chosen.tag(),
+            client: text::remembered(&call.caller),
+            change: call.session_change_id.clone(),
+            path: self.plan.path.clone(),
+        }
+    }
 }
 
 pub(crate) async fn plan(

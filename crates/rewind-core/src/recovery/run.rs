@@ -4,7 +4,7 @@ use super::{
     contents::Contents,
     destination::Place,
     download::{Downloading, Recovered},
-    leftovers::note,
+    leftovers::{Noted, note},
     orphans::make_way,
     plan::{Planned, make},
     resolve::{Mounted, Resolved, name_of, resolve},
@@ -13,7 +13,9 @@ use super::{
 use crate::{
     Call, Error, ErrorCode, RecoveryPlan,
     call::{Doing, Transfer, Watch},
+    ledger::list_digest,
     rewind::Core,
+    state::{Asked, Placed, PlacingId, RecoveryId, Refusal},
     text,
 };
 use std::{
@@ -37,6 +39,85 @@ pub(crate) async fn recover(
 ) -> Result<Recovery, Error> {
     let watch = call.watch();
     let mut timing = Timing::default();
+    let begun = begin(core, request, call, &watch, &mut timing).await;
+    let Begun {
+        planned,
+        noted,
+        place,
+        recovery,
+    } = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            core.refused(refusal(core, request, call, &error)).await;
+            return Err(error);
+        }
+    };
+    let mounting = || format!("mounting checkpoint {}", planned.plan.checkpoint);
+    let mount = Mount::of(&planned.found, &planned.chosen, planned.clock);
+    let mut session = Session::begin(core, mount);
+    let result = match watch.during(mounting, session.opened()).await {
+        Ok(id) => with_session(core, &planned, (recovery, place), &id, &watch, &mut timing).await,
+        Err(error) => {
+            drop(place);
+            Err(error)
+        }
+    };
+    noted.left(core).await;
+
+    let began = Instant::now();
+    let cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
+    let closed = if cancelled {
+        timeout(CLOSE_AFTER_CANCEL, session.close())
+            .await
+            .unwrap_or_else(|_| still_unmounting())
+    } else {
+        let unmounting = || "unmounting the checkpoint".to_owned();
+        // A cancellation from here on comes too late to change anything but the waiting.
+        watch
+            .during(unmounting, async { Ok(session.close().await) })
+            .await
+            .unwrap_or_else(|_| still_unmounting())
+    };
+    timing.unmount = began.elapsed().as_secs_f64();
+    timing.total = watch.seconds();
+    ended(core, recovery, &result).await;
+
+    let (item, recovered) =
+        result.map_err(|error| about(error, &planned.plan).with_done(session.done(&closed)))?;
+    Ok(Recovery {
+        vm: planned.plan.vm,
+        vpg: planned.plan.vpg,
+        checkpoint: planned.plan.checkpoint,
+        checkpoint_time: planned.plan.checkpoint_time,
+        tag: planned.plan.tag,
+        guest_path: text::exact(&item.path, 4096),
+        is_folder: item.kind == PathKind::Folder,
+        local_path: recovered.local.to_string_lossy().into_owned(),
+        bytes: recovered.files.iter().map(|file| file.bytes).sum(),
+        files: recovered.files.into_iter().map(shown).collect(),
+        skipped: recovered.skipped,
+        notes: recovered.notes,
+        still_open: closed.err().map(|why| still_open(&session, why)),
+        timing,
+    })
+}
+
+/// A recovery that is about to mount.
+struct Begun {
+    planned: Planned,
+    noted: Noted,
+    place: Place,
+    recovery: RecoveryId,
+}
+
+/// What comes before the mount.
+async fn begin(
+    core: &Arc<Core>,
+    request: &RecoverRequest,
+    call: &Call,
+    watch: &Watch<'_>,
+    timing: &mut Timing,
+) -> Result<Begun, Error> {
     let planned = watch
         .during(
             || "finding the VM and the checkpoint".to_owned(),
@@ -61,60 +142,43 @@ pub(crate) async fn recover(
         .during(busy, make_way(core, &planned.found.vm_identifier))
         .await?;
     let noted = note(core, planned.target.work_place()).await?;
-    let place = match planned.target.clone().prepare() {
-        Ok(place) => place,
+    match ready(core, &planned, call).await {
+        Ok((place, recovery)) => Ok(Begun {
+            planned,
+            noted,
+            place,
+            recovery,
+        }),
         Err(error) => {
             noted.left(core).await;
-            return Err(error);
-        }
-    };
-    let mounting = || format!("mounting checkpoint {}", planned.plan.checkpoint);
-    let mount = Mount::of(&planned.found, &planned.chosen, planned.clock);
-    let mut session = Session::begin(core, mount);
-    let result = match watch.during(mounting, session.opened()).await {
-        Ok(id) => with_session(core, &planned, place, &id, &watch, &mut timing).await,
-        Err(error) => {
-            drop(place);
             Err(error)
         }
-    };
-    noted.left(core).await;
+    }
+}
 
-    let began = Instant::now();
-    let cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
-    let closed = if cancelled {
-        timeout(CLOSE_AFTER_CANCEL, session.close())
-            .await
-            .unwrap_or_else(|_| still_unmounting())
-    } else {
-        let unmounting = || "unmounting the checkpoint".to_owned();
-        // A cancellation from here on comes too late to change anything but the waiting.
-        watch
-            .during(unmounting, async { Ok(session.close().await) })
-            .await
-            .unwrap_or_else(|_| still_unmounting())
-    };
-    timing.unmount = began.elapsed().as_secs_f64();
-    timing.total = watch.seconds();
+async fn ready(core: &Core, planned: &Planned, call: &Call) -> Result<(Place, RecoveryId), Error> {
+    let place = planned.target.clone().prepare()?;
+    let record = planned.record(core, call);
+    let recovery = core
+        .with_state(move |state| state.recovery_beginning(&record))
+        .await?;
+    Ok((place, recovery))
+}
 
-    let (item, recovered) =
-        result.map_err(|error| about(error, &planned.plan).with_done(session.done(&closed)))?;
-    Ok(Recovery {
-        vm: planned.plan.vm,
-        vpg: planned.plan.vpg,
-        checkpoint: planned.plan.checkpoint,
-        checkpoint_time: planned.plan.checkpoint_time,
-        tag: planned.plan.tag,
-        guest_path: text::exact(&item.path, 4096),
-        is_folder: item.kind == PathKind::Folder,
-        local_path: recovered.local.to_string_lossy().into_owned(),
-        bytes: recovered.files.iter().map(|file| file.bytes).sum(),
-        files: recovered.files.into_iter().map(shown).collect(),
-        skipped: recovered.skipped,
-        notes: recovered.notes,
-        still_open: closed.err().map(|why| still_open(&session, why)),
-        timing,
-    })
+fn refusal(core: &Core, request: &RecoverRequest, call: &Call, error: &Error) -> Refusal {
+    Refusal {
+        vm: text::remembered(&request.vm),
+        ..core.refusal(Asked::Recovery, call, error)
+    }
+}
+
+/// What was recovered is true whether its end can be remembered or not.
+async fn ended<T>(core: &Core, recovery: RecoveryId, result: &Result<T, Error>) {
+    let failure = result.as_ref().err().map(|error| error.code.as_str());
+    let ended = core.with_state(move |state| state.recovery_ended(recovery, failure));
+    if let Err(error) = ended.await {
+        tracing::warn!(%error, "how a recovery ended can't be remembered");
+    }
 }
 
 /// A file's path is the ZVM's text: bounded, and with what can't be seen in it as an escape.
@@ -174,7 +238,7 @@ fn still_open(session: &Session, why: String) -> StillOpen {
 async fn with_session(
     core: &Core,
     planned: &Planned,
-    mut place: Place,
+    (recovery, mut place): (RecoveryId, Place),
     session: &FlrSessionId,
     watch: &Watch<'_>,
     timing: &mut Timing,
@@ -231,11 +295,41 @@ async fn with_session(
         item: &item,
         arrived: &arrived,
     };
+    let (guest_path, destination) = (text::exact(&item.path, 4096), place.shown());
+    let placing = core
+        .with_state(move |state| state.placing(recovery, &guest_path, &destination))
+        .await?;
     let arriving = downloading_item.to(&mut place, contents.as_ref());
-    let mut recovered = watch.during(downloading, arriving).await?;
+    let arrived = watch.during(downloading, arriving).await;
+    placed(core, placing, &item, &arrived).await;
+    let mut recovered = arrived?;
     recovered.notes.extend(note);
     timing.download = began.elapsed().as_secs_f64();
     Ok((item, recovered))
+}
+
+/// As [`ended`].
+async fn placed(
+    core: &Core,
+    placing: PlacingId,
+    item: &PathItem,
+    arrived: &Result<Recovered, Error>,
+) {
+    let result = match arrived {
+        Ok(recovered) => Ok(Placed {
+            files: recovered.files.len() as u64,
+            bytes: recovered.files.iter().map(|file| file.bytes).sum(),
+            sha256: list_digest(&recovered.files, item.kind == PathKind::Folder),
+        }),
+        Err(error) => Err(error.code.as_str()),
+    };
+    let placed = core.with_state(move |state| {
+        let result = result.as_ref().map_err(|code| *code);
+        state.placed(placing, result)
+    });
+    if let Err(error) = placed.await {
+        tracing::warn!(%error, "what was placed can't be remembered");
+    }
 }
 
 fn downloading(item: &PathItem, bytes: u64) -> Doing {

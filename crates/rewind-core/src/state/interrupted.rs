@@ -4,10 +4,20 @@
 //! therefore all that has to be looked for.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Transaction, named_params, params};
+use rusqlite::{Transaction, params};
 
-use super::{Open, State, StateError, millis, sessions::OWNER, timestamp};
+use super::{
+    State, StateError,
+    calls::{CallId, ClaimId, claim_ended},
+    millis,
+    outcomes::ended,
+    places::close_places,
+    sessions::OWNER,
+    timestamp,
+};
 use crate::{
+    enforce::Outcome,
+    ledger::{append, close_all_of, kinds},
     marker,
     tag::{self, Parsed},
 };
@@ -17,7 +27,8 @@ const FAILURE: &str = "interrupted: its process ended before the guard did";
 
 /// A guard whose process died before it ended. Whether its tag is in the journals is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InterruptedGuard {
+pub struct InterruptedGuard {
+    /// The tag.
     pub tag: String,
     /// When it was about to insert the tag, by this host's clock.
     pub at: Timestamp,
@@ -25,7 +36,11 @@ pub(crate) struct InterruptedGuard {
 
 impl State {
     /// The markers of processes that are no more.
-    pub(crate) fn dead_owners(&self) -> Result<Vec<String>, StateError> {
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read, or something is no marker of ours.
+    pub fn dead_owners(&self) -> Result<Vec<String>, StateError> {
         self.with(|open| {
             let owners = marker::list(&open.dir, OWNER).map_err(|source| StateError::Lock {
                 dir: open.dir.clone(),
@@ -42,30 +57,28 @@ impl State {
     }
 
     /// Closes what a process that is no more had open, and removes its marker. Its FLR sessions are another matter: they are open
-    /// until the ZVM has unmounted them.
-    pub(crate) fn close_interrupted(
-        &self,
-        owner: &str,
-    ) -> Result<Vec<InterruptedGuard>, StateError> {
+    /// until the ZVM has unmounted them; and what it left in the places where it worked, the caller has removed. Intents that nothing
+    /// else closes are closed as interrupted. Nothing is done where the process lives.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written, or this is no marker of ours; then what it had open stays so.
+    pub fn close_interrupted(&self, owner: &str) -> Result<Vec<InterruptedGuard>, StateError> {
         let now = millis(self.now());
         self.with(|open| {
+            if marker::lives(&open.dir, owner)? {
+                return Ok(Vec::new());
+            }
             let guards = open.write(|database| {
                 close_calls(database, owner, now)?;
                 close_places(database, owner, now)?;
-                close_guards(database, owner, now)
+                let guards = close_guards(database, owner, now)?;
+                close_all_of(database, owner, now)?;
+                Ok(guards)
             })?;
             marker::bury(&open.dir, owner)?;
             Ok(guards)
         })
-    }
-}
-
-impl Open {
-    /// Whether this process, which ends, has not closed all that it began.
-    pub(super) fn leaves_something_open(&self, owner: &str) -> rusqlite::Result<bool> {
-        Ok(self.leaves_places(owner)?
-            || has_open_calls(&self.database, owner)?
-            || !open_guards(&self.database, owner)?.is_empty())
     }
 }
 
@@ -76,7 +89,7 @@ struct OpenGuard {
     tag: String,
 }
 
-fn open_guards(database: &Connection, owner: &str) -> rusqlite::Result<Vec<OpenGuard>> {
+fn open_guards(database: &Transaction<'_>, owner: &str) -> rusqlite::Result<Vec<OpenGuard>> {
     let mut query = database.prepare_cached(
         "SELECT at, zvm, vm_identifier, tag FROM guard_intent i WHERE owner = ?1
            AND NOT EXISTS (SELECT 1 FROM guard g
@@ -121,6 +134,7 @@ fn close_guards(
                 FAILURE
             ],
         )?;
+        append(database, &kinds::GUARD, database.last_insert_rowid(), now)?;
         closed.push(InterruptedGuard {
             at: timestamp(guard.at),
             tag: guard.tag,
@@ -129,40 +143,22 @@ fn close_guards(
     Ok(closed)
 }
 
-/// Calls that nobody will tell the outcome of: not those that were handed over to another process.
-const OPEN_CALLS: &str = "FROM listed_call l WHERE l.owner = :owner
-    AND NOT EXISTS (SELECT 1 FROM call_outcome o WHERE o.call = l.id)
-    AND NOT EXISTS (SELECT 1 FROM call_handed_over h WHERE h.call = l.id)";
-
-fn has_open_calls(database: &Connection, owner: &str) -> rusqlite::Result<bool> {
-    database
-        .prepare_cached(&format!("SELECT EXISTS (SELECT 1 {OPEN_CALLS})"))?
-        .query_row(named_params! {":owner": owner}, |row| row.get(0))
-}
-
-/// Whether such a call reached its server is not known.
+/// Whether such a call reached its server is not known. One that was handed over to another process is told by that one.
 fn close_calls(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<()> {
-    database.execute(
-        "INSERT OR IGNORE INTO claim_ended (claim, at, guard)
-         SELECT c.id, :now, NULL FROM claim c JOIN listed_call l ON l.id = c.call WHERE l.owner = :owner
+    let mut claims = database.prepare_cached(
+        "SELECT c.id FROM claim c JOIN listed_call l ON l.id = c.call WHERE l.owner = ?1
            AND NOT EXISTS (SELECT 1 FROM claim_ended e WHERE e.claim = c.id)",
-        named_params! {":owner": owner, ":now": now},
     )?;
-    database.execute(
-        &format!(
-            "INSERT INTO call_outcome (call, at, outcome) SELECT l.id, :now, 'lost' {OPEN_CALLS}"
-        ),
-        named_params! {":owner": owner, ":now": now},
+    for claim in claims.query_map([owner], |row| row.get(0).map(ClaimId))? {
+        claim_ended(database, claim?, None, now)?;
+    }
+    let mut calls = database.prepare_cached(
+        "SELECT l.id FROM listed_call l WHERE l.owner = ?1
+           AND NOT EXISTS (SELECT 1 FROM call_outcome o WHERE o.call = l.id)
+           AND NOT EXISTS (SELECT 1 FROM call_handed_over h WHERE h.call = l.id)",
     )?;
-    Ok(())
-}
-
-/// The caller has removed what was left there.
-fn close_places(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<()> {
-    database.execute(
-        "INSERT OR IGNORE INTO recovery_place_clean (place, at)
-         SELECT id, :now FROM recovery_place WHERE owner = :owner",
-        named_params! {":owner": owner, ":now": now},
-    )?;
+    for call in calls.query_map([owner], |row| row.get(0).map(CallId))? {
+        ended(database, call?, Outcome::Lost, now)?;
+    }
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 
-use super::{Open, State, StateError, millis};
+use super::{State, StateError, millis};
+use crate::ledger::{append, append_if, kinds};
 
 /// The number of a place in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,9 @@ impl State {
                     "INSERT INTO recovery_place (at, owner, folder, mark, made) VALUES (?1, ?2, ?3, ?4, ?5)",
                     params![at, owner, folder, place.mark, made.flatten()],
                 )?;
-                Ok(Some(PlaceId(database.last_insert_rowid())))
+                let id = database.last_insert_rowid();
+                append(database, &kinds::RECOVERY_PLACE, id, at)?;
+                Ok(Some(PlaceId(id)))
             })
         })
     }
@@ -44,13 +47,7 @@ impl State {
     /// Writes down that nothing incomplete is left there.
     pub(crate) fn place_clean(&self, place: PlaceId) -> Result<(), StateError> {
         let at = millis(self.now());
-        self.write(|database| {
-            database.execute(
-                "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
-                params![place.0, at],
-            )?;
-            Ok(())
-        })
+        self.write_outcome(|database| clean(database, place, at))
     }
 
     /// Where a process worked that has ended, and may have left something.
@@ -61,10 +58,25 @@ impl State {
     }
 }
 
-impl Open {
-    pub(super) fn leaves_places(&self, owner: &str) -> rusqlite::Result<bool> {
-        Ok(!left(&self.database, owner)?.is_empty())
+/// Closes those of a process that died. The caller has removed what was left there.
+pub(super) fn close_places(
+    database: &Transaction<'_>,
+    owner: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let mut query = database.prepare_cached("SELECT id FROM recovery_place WHERE owner = ?1")?;
+    for place in query.query_map([owner], |row| row.get(0).map(PlaceId))? {
+        clean(database, place?, now)?;
     }
+    Ok(())
+}
+
+fn clean(database: &Transaction<'_>, place: PlaceId, now: i64) -> rusqlite::Result<()> {
+    let added = database.execute(
+        "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
+        params![place.0, now],
+    )?;
+    append_if(added, database, &kinds::RECOVERY_PLACE_CLEAN, place.0, now)
 }
 
 fn left(database: &Connection, owner: &str) -> rusqlite::Result<Vec<WorkPlace>> {

@@ -1,6 +1,10 @@
 //! What a process had under way when it died.
 use crate::support::{World, call, request};
-use rewind_core::state::State;
+use rewind_core::{
+    Rewind,
+    ledger::{Filter, OpenIntents},
+    state::State,
+};
 
 const TAG: &str = "ai:claude | edit /etc/hosts | vm=jp-ubuntu | change=chg-1 | 20260921T170829Z";
 
@@ -11,6 +15,22 @@ fn about_to_guard(world: &World, tag: &str) -> State {
     let vm = world.sim.vm_id("jp-ubuntu").unwrap();
     assert!(state.guard_intended(&config.zvm(), vm, tag).unwrap());
     state
+}
+
+/// What the ledger says of guards that failed.
+fn told(rewind: &Rewind) -> Vec<String> {
+    let ledger = rewind.ledger();
+    let verified = ledger.verify().unwrap();
+    assert!(verified.clean, "{:?}", verified.findings);
+    assert_eq!(verified.open_intents, OpenIntents::default());
+    let guards = ledger.list(&Filter::default()).unwrap().into_iter();
+    guards
+        .filter(|entry| entry.kind == "guard" && entry.closes.is_some())
+        .filter_map(|entry| {
+            let failure = entry.what.strip_prefix("failed: ")?;
+            Some(failure.split(':').next()?.to_owned())
+        })
+        .collect()
 }
 
 const INTERRUPTED: &str = "SELECT count(*) FROM guard
@@ -42,6 +62,7 @@ async fn a_guard_whose_process_died_is_closed_and_told_once() {
     next.find("app01", &call()).await.unwrap();
     assert_eq!(next.take_warnings(), Vec::<String>::new());
     assert_eq!(world.state(INTERRUPTED), 1);
+    assert_eq!(told(&next), ["interrupted"]);
     // Its tag stays its own: whether it was inserted is not known.
     let vm = world.sim.vm_id("jp-ubuntu").unwrap();
     let state = State::open(&next.config().state_dir).unwrap();

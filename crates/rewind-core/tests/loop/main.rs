@@ -14,6 +14,7 @@ mod find;
 mod guard;
 mod guard_failures;
 mod interrupted;
+mod ledger;
 mod orphans;
 mod recover;
 mod recover_failures;

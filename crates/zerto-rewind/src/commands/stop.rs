@@ -80,14 +80,15 @@ pub fn resume(_args: ResumeArgs, config: Option<PathBuf>, json: bool) -> ExitCod
         }
         Ok((None, before))
     };
-    let folder = match Config::locate(config.as_deref()) {
-        Ok(file) => Config::state_dir_of(&file).map_err(Error::from),
-        Err(_) => of_user(),
-    };
-    report(folder, json, lift, |report| match &report.before {
-        Some(note) => format!("resumed; it was {note}"),
-        None => format!("not stopped: nothing to resume\n{}", report.file.display()),
-    })
+    report(
+        state_dir(config.as_deref()),
+        json,
+        lift,
+        |report| match &report.before {
+            Some(note) => format!("resumed; it was {note}"),
+            None => format!("not stopped: nothing to resume\n{}", report.file.display()),
+        },
+    )
 }
 
 fn report(
@@ -114,6 +115,14 @@ fn report(
             ExitCode::SUCCESS
         }
         Err(error) => ExitCode::from(output.error(&error)),
+    }
+}
+
+/// The configuration's state folder; the platform's where there is no configuration.
+pub(super) fn state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
+    match Config::locate(config) {
+        Ok(file) => Config::state_dir_of(&file).map_err(Error::from),
+        Err(_) => of_user(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use rewind_core::ledger::Ledger;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -183,6 +184,8 @@ impl Stage {
         for (what, open) in OPEN {
             assert_eq!(self.count(open), 0, "{what}");
         }
+        let ledger = Ledger::of(&self.world.path("state")).verify().unwrap();
+        assert!(ledger.clean, "{:?}", ledger.findings);
     }
 
     fn count(&self, query: &str) -> i64 {
