@@ -8,6 +8,8 @@
 )]
 
 mod support;
+#[path = "tools/upstream.rs"]
+mod upstream;
 
 use std::{fs, time::Duration};
 
