@@ -9,24 +9,40 @@ import { Client as Current } from "@modelcontextprotocol/client";
 import { StdioClientTransport as CurrentStdio } from "@modelcontextprotocol/client/stdio";
 import { Client as Older } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OlderStdio } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const [server, config, guests] = process.argv.slice(2);
 const me = { name: "typescript-sdk", version: "1" };
 const spawn = { command: server, env: { ...process.env, ZERTO_REWIND_CONFIG: config } };
 
-const current = new Current(me, { versionNegotiation: { mode: { pin: "2026-07-28" } } });
-await current.connect(new CurrentStdio(spawn));
-assert.equal(current.getNegotiatedProtocolVersion(), "2026-07-28");
-await drive(current, "2026-07-28");
+// Without a way to fill in forms a client shows none.
+async function connectCurrent(fillIn) {
+  const capabilities = fillIn ? { elicitation: { form: {} } } : {};
+  const client = new Current(me, { capabilities, versionNegotiation: { mode: { pin: "2026-07-28" } } });
+  if (fillIn) client.setRequestHandler("elicitation/create", fillIn);
+  await client.connect(new CurrentStdio(spawn));
+  assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
+  return client;
+}
 
-const older = new Older(me);
-await older.connect(new OlderStdio(spawn));
-await drive(older, "v1");
+async function connectOlder(fillIn) {
+  // As far as a client can go in answering by itself.
+  const capabilities = fillIn ? { elicitation: { form: { applyDefaults: true } } } : {};
+  const client = new Older(me, { capabilities });
+  if (fillIn) client.setRequestHandler(ElicitRequestSchema, fillIn);
+  await client.connect(new OlderStdio(spawn));
+  return client;
+}
 
-async function drive(client, label) {
+await drive(connectCurrent, "2026-07-28");
+await drive(connectOlder, "v1");
+
+async function drive(connect, label) {
+  const client = await connect();
   const { tools } = await client.listTools();
   assert.deepEqual(tools.map((t) => t.name).sort(), [
     "zerto_create_tagged_checkpoint",
+    "zerto_diff_file",
     "zerto_find_protection",
     "zerto_guard_before_mutate",
     "zerto_list_checkpoints",
@@ -58,16 +74,43 @@ async function drive(client, label) {
 
   writeFileSync(file, "broken by an agent\n");
   const ask = { vm: "jp-ubuntu", path: "/home/justin/app-config.yaml", checkpoint };
-  const refused = await call("zerto_recover_file", ask);
-  assert.ok(refused.isError);
-  assert.match(JSON.stringify(refused), /confirmation_required/);
+  const plans = new Set();
+  for (let time = 0; time < 9; time += 1) {
+    const refused = await call("zerto_recover_file", { ...ask, confirmed: true });
+    assert.ok(refused.isError);
+    assert.equal(refused.structuredContent.error.code, "confirmation_required");
+    plans.add(refused.structuredContent.error.plan_id);
+  }
+  assert.equal(plans.size, 1, "one plan waits, not nine");
 
-  const recovered = await call("zerto_recover_file", { ...ask, confirmed: true, destination: `typescript-${label}` });
+  for (const content of [{}, { vm_name: "" }, { confirmed: true }]) {
+    const { answer, said } = await withForm(connect, ask, content);
+    assert.equal(said.length, 1);
+    assert.match(said[0], /app-config\.yaml/);
+    assert.ok(answer.isError, JSON.stringify(answer));
+    assert.equal(answer.structuredContent.error.code, "declined");
+  }
+
+  const byForm = { ...ask, destination: `typescript-${label}` };
+  const { answer: recovered } = await withForm(connect, byForm, { vm_name: "jp-ubuntu" });
   assert.ok(!recovered.isError, JSON.stringify(recovered));
   assert.deepEqual(readFileSync(recovered.structuredContent.local_path), before);
   writeFileSync(file, before);
   await client.close();
   console.log(`ok: TypeScript SDK, protocol ${label}`);
+}
+
+// A recovery with a client of its own that fills forms in with this.
+async function withForm(connect, ask, content) {
+  const said = [];
+  const client = await connect(async ({ params }) => {
+    said.push(params.message);
+    assert.deepEqual(params.requestedSchema.required, ["vm_name"]);
+    return { action: "accept", content };
+  });
+  const answer = await callTool(client, "zerto_recover_file", ask);
+  await client.close();
+  return { answer, said };
 }
 
 function callTool(client, name, args, options) {

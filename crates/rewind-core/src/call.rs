@@ -1,7 +1,7 @@
 //! What accompanies one call: how far it is, and whether it is still wanted.
 use crate::{Error, ErrorCode};
 use std::{fmt, future::Future, sync::Arc, time::Duration};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// Nobody listens: there is nothing to wake up for.
@@ -73,6 +73,18 @@ impl std::fmt::Debug for Call {
 }
 
 impl Call {
+    /// Waits for something outside of the domain, and says so meanwhile.
+    ///
+    /// # Errors
+    /// `cancelled` when the call is cancelled first; else as `work` has them.
+    pub async fn waiting<T>(
+        &self,
+        message: &str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.watch().during(|| message.to_owned(), work).await
+    }
+
     /// A watch over one operation of this call.
     pub(crate) fn watch(&self) -> Watch<'_> {
         Watch {
@@ -120,6 +132,30 @@ impl Watch<'_> {
         }
     }
 
+    /// Does `work`, which has to look for a cancellation by itself, to its end, and meanwhile says what `doing` returns.
+    pub async fn to_the_end<T, D: Into<Doing>>(
+        &self,
+        doing: impl Fn() -> D,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut ticks = self.ticks();
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut work => return result,
+                _ = ticks.tick() => self.say(doing().into()),
+            }
+        }
+    }
+
+    fn ticks(&self) -> Interval {
+        let every = self.call.progress.as_ref().map(|progress| progress.every());
+        let mut ticks = tokio::time::interval(every.unwrap_or(UNHEARD));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks
+    }
+
     /// Does `work` and meanwhile says what `doing` returns. `cancelled` when the call is cancelled first:
     /// `work` is dropped then.
     pub async fn during<T, D: Into<Doing>>(
@@ -127,9 +163,7 @@ impl Watch<'_> {
         doing: impl Fn() -> D,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let every = self.call.progress.as_ref().map(|progress| progress.every());
-        let mut ticks = tokio::time::interval(every.unwrap_or(UNHEARD));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = self.ticks();
         tokio::pin!(work);
         loop {
             tokio::select! {

@@ -4,12 +4,12 @@ mod list;
 mod lookup;
 mod window;
 
-pub(crate) use list::list;
-pub(crate) use list::shown_tag;
-pub(crate) use lookup::{Chosen, Wanted, choose};
+use crate::ledger::{Known, ListedPin, RecordedGuard, RecordedRecovery};
+pub(crate) use list::{DAY, OFF, begins, list, shown_tag};
+pub(crate) use lookup::{Chosen, Wanted, choose, latest};
 use schemars::JsonSchema;
 use serde::Serialize;
-pub(crate) use window::{around, as_shown, earlier, expected_until, later};
+pub(crate) use window::{Backwards, around, as_shown, earlier, expected_until, later};
 
 /// The tagged checkpoints of a VM in the journals of all its VPGs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -57,4 +57,30 @@ pub struct ListedCheckpoint {
     pub used_for_flr: bool,
     /// Until when it is expected to stay in the journal: an estimate.
     pub expected_until: Option<String>,
+    /// The guard that it belongs to, as this user's ledger knows it.
+    pub guard: Option<RecordedGuard>,
+    /// What this user's ledger knows to have been recovered from it, oldest first.
+    pub recoveries: Vec<RecordedRecovery>,
+}
+
+impl CheckpointList {
+    /// Joins the journal with the ledger.
+    pub(crate) fn join(&mut self, known: Vec<Known>) {
+        for (checkpoint, known) in self.checkpoints.iter_mut().zip(known) {
+            checkpoint.guard = known.guard;
+            checkpoint.recoveries = known.recoveries;
+        }
+    }
+
+    /// What the ledger is asked for.
+    pub(crate) fn pins(&self) -> Vec<ListedPin> {
+        self.checkpoints
+            .iter()
+            .map(|checkpoint| ListedPin {
+                vpg_identifier: checkpoint.vpg_identifier.clone(),
+                checkpoint_id: checkpoint.checkpoint.clone(),
+                tag: checkpoint.tag.clone(),
+            })
+            .collect()
+    }
 }

@@ -203,6 +203,10 @@ pub struct Guest {
     pub ssh: String,
     /// Run the SFTP server under `sudo -n`.
     pub sudo: bool,
+    /// An OpenSSH client configuration instead of the user's own.
+    pub ssh_config: Option<PathBuf>,
+    /// Where the guest has its SFTP server, instead of the `sftp` subsystem (or, with `sudo`, of the usual places).
+    pub sftp_server: Option<String>,
 }
 
 impl Config {

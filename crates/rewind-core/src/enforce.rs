@@ -9,7 +9,7 @@ mod tools;
 
 pub use tools::{Change, ChangedTool};
 
-pub(crate) use listing::{Given, Listing, denied, name, refused};
+pub(crate) use listing::{Given, Listing, denied, name, record, refused};
 pub(crate) use tools::{accept_tool, changed_tools, check as check_tool};
 
 use std::{
@@ -27,10 +27,11 @@ use crate::{
         Covered, Guarding, Sharing, all_or_failed, at_once, given, pinned, refuse_what_can_not_work,
     },
     state::{
-        State,
+        Asked, Refusal, State,
         calls::{NewCall, SeenBy},
     },
     stop::Stops,
+    text::remembered,
 };
 use outcome::{OpenCall, Recorder};
 use tools::Seen;
@@ -48,6 +49,15 @@ pub struct ObservedCall<'a> {
     pub tool: &'a str,
     /// Its arguments, normally an object.
     pub arguments: &'a Value,
+}
+
+/// Who makes a call, where it was refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// The MCP client as it named itself; a harness's agent.
+    pub client: &'a str,
+    /// The change id of its session.
+    pub change: &'a str,
 }
 
 /// What the catalog says of a call. Made without the ZVM.
@@ -248,6 +258,22 @@ impl Enforcer {
         })
     }
 
+    /// Writes down that a call was not let through, and why: once for each call, by the one who refuses it. Does not wait for that.
+    /// What [`guard`](Self::guard) refuses, it writes down itself.
+    pub fn refused(&self, call: &ObservedCall<'_>, asker: Asker<'_>, error: &Error) {
+        let config = self.inner.rewind.config();
+        self.inner.recorder.refused(Refusal {
+            zvm: config.zvm(),
+            asked: Asked::Call,
+            code: error.code,
+            vm: None,
+            agent: config.agent.clone(),
+            client: remembered(asker.client),
+            change: remembered(asker.change),
+            call: Some(listing::record(&looked_up(call))),
+        });
+    }
+
     /// Guards every VM of the call (or refuses).
     ///
     /// # Errors
@@ -271,12 +297,18 @@ impl Enforcer {
             mut warnings,
         } = listed;
         let inner = &*self.inner;
-        inner.stop.check()?;
         let core = &*inner.rewind.core;
-        let intent = listing.intent(core, None, call)?;
         let guarding = Guarding::new(core, call);
-        let vms = guarding.find_all(&listing.vms, listing.unprotected).await?;
-        vms.found.iter().try_for_each(refuse_what_can_not_work)?;
+        let begun = async {
+            inner.stop.check()?;
+            let intent = listing.intent(core, None, call)?;
+            let vms = guarding.find_all(&listing.vms, listing.unprotected).await?;
+            vms.found.iter().try_for_each(refuse_what_can_not_work)?;
+            Ok((intent, vms))
+        };
+        let (intent, vms) = begun
+            .await
+            .inspect_err(|error| inner.recorder.refused(listing.refusal(core, call, error)))?;
         warnings.extend(vms.not_protected.iter().map(|vm| {
             let entry = &listing.entry;
             format!("no VPG protects {vm}, so there is no pin of it; the catalog entry {entry} lets that pass")

@@ -38,6 +38,20 @@ pub enum Done {
         /// Why not.
         reason: String,
     },
+    /// A file or folder was placed on this host.
+    Placed {
+        /// Its path in the guest.
+        path: String,
+        /// Where it is on this host.
+        local_path: String,
+    },
+    /// A file was written in the guest.
+    Restored {
+        /// Its path in the guest.
+        path: String,
+        /// What `undo-restore` takes.
+        restore_id: Option<String>,
+    },
     /// An FLR session was opened.
     SessionOpened {
         /// The ZVM's id of the session.
@@ -66,6 +80,9 @@ pub struct Error {
     /// What had already been done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Done>,
+    /// For `confirmation_required`: the plan that waits for a human's decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<Box<str>>,
 }
 
 impl Error {
@@ -77,6 +94,7 @@ impl Error {
             next: code.next().to_owned(),
             candidates: Vec::new(),
             done: Vec::new(),
+            plan_id: None,
         }
     }
 
@@ -89,6 +107,12 @@ impl Error {
     /// With what it could have been.
     pub fn with_candidates(mut self, candidates: impl IntoIterator<Item = String>) -> Self {
         self.candidates = candidates.into_iter().collect();
+        self
+    }
+
+    /// With the plan that waits for a human's decision.
+    pub fn with_plan(mut self, id: &str) -> Self {
+        self.plan_id = Some(id.into());
         self
     }
 

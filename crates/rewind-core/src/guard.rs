@@ -10,6 +10,13 @@ mod tag;
 mod tool_call;
 mod vms;
 
+use crate::{
+    Call, Error, catalog,
+    enforce::record,
+    rewind::Core,
+    state::{Asked, Refusal},
+    text::remembered,
+};
 pub(crate) use run::{Guarding, guard, refuse_what_can_not_work};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,6 +56,46 @@ pub struct ToolCall {
     pub agent: Option<String>,
     /// As in [`GuardRequest`]; wins over the entry's rule.
     pub change_id: Option<String>,
+}
+
+impl GuardRequest {
+    /// As it is remembered where it is refused.
+    pub(crate) fn refusal(&self, core: &Core, call: &Call, error: &Error) -> Refusal {
+        let refusal = core.refusal(Asked::Guard, call, error);
+        Refusal {
+            vm: remembered(&self.vm),
+            agent: refusal
+                .agent
+                .or_else(|| self.agent.as_deref().and_then(remembered)),
+            change: self
+                .change_id
+                .as_deref()
+                .and_then(remembered)
+                .or(refusal.change),
+            ..refusal
+        }
+    }
+}
+
+impl ToolCall {
+    /// As it is remembered where it is refused.
+    pub(crate) fn refusal(&self, core: &Core, call: &Call, error: &Error) -> Refusal {
+        let request = GuardRequest {
+            vm: self.vm.clone().unwrap_or_default(),
+            action: String::new(),
+            agent: self.agent.clone(),
+            change_id: self.change_id.clone(),
+        };
+        let looked_up = catalog::Call {
+            server: given(self.server.as_deref()),
+            tool: &self.tool,
+            arguments: self.arguments.as_ref().unwrap_or(&Value::Null),
+        };
+        Refusal {
+            call: Some(record(&looked_up)),
+            ..request.refusal(core, call, error)
+        }
+    }
 }
 
 /// All pins are listed.

@@ -1,16 +1,21 @@
 //! The domain of zerto-rewind: find, pin, guard, list, recover; what a tag says, which calls must be guarded, and what
 //! has to be remembered between processes. It knows neither MCP nor HTTP.
 
+pub mod approver;
 pub mod catalog;
 pub mod certificate;
 pub mod config;
+pub mod diff;
 pub mod doctor;
 pub mod duration;
 pub mod enforce;
+pub mod guest;
 mod hint;
 pub mod keyring;
+pub mod ledger;
 pub mod lock;
 mod marker;
+pub mod plan;
 pub mod private;
 pub mod state;
 pub mod stop;
@@ -30,11 +35,13 @@ mod rewind;
 pub use call::{Call, Progress, ProgressUpdate, Transfer};
 pub use checkpoints::{CheckpointList, ListedCheckpoint};
 pub use clock::Clock;
+pub use diff::{DiffRequest, FileDiff};
 pub use error::{Done, Error, ErrorCode};
 pub use guard::{GuardDecision, GuardRequest, Pin, Receipt, ToolCall};
+pub use plan::{Decision, How, KnownPlan, Plan, PlanEnd, Verdict};
 pub use protection::{ProtectingVpg, Protection, VmCandidate};
 pub use recovery::{
-    Destination, GuestPath, Patience, RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
-    unpack,
+    Destination, GuestPath, Outcome, Paths, Patience, RecoverRequest, RecoveredFile, RecoveredPath,
+    Recovery, StillOpen, Timing, unpack,
 };
-pub use rewind::{RecoveryPlan, Rewind, Site};
+pub use rewind::{Rewind, Site};

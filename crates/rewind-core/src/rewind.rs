@@ -1,19 +1,21 @@
 //! The facade: everything that the MCP server and the CLI do, they do through this.
 use crate::{
     Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Protection,
-    Receipt, RecoverRequest, Recovery, ToolCall,
+    Receipt, ToolCall,
     catalog::Catalog,
     certificate::{self, Warnings},
     checkpoints,
     clock::{Clock, SystemClock},
-    config::{self, Config, Confirmation},
+    config::{self, Config},
     enforce::{self, ChangedTool},
     guard,
+    ledger::{self, Comparison, Ledger},
     lock::Locks,
     login_gate::StateGate,
     protection, recovery,
-    state::{State, StateError},
+    state::{Asked, Refusal, State, StateError},
     stop::Stops,
+    text::remembered,
 };
 use serde::Serialize;
 use std::{
@@ -26,29 +28,6 @@ use zvm_client::{CertificateJudge, Timeouts, TlsTrust, Zvm, ZvmConfig};
 #[derive(Clone, Debug)]
 pub struct Rewind {
     pub(crate) core: Arc<Core>,
-}
-
-/// What `recover` would do, precisely enough for a human to agree to it.
-#[derive(Clone, Debug)]
-pub struct RecoveryPlan {
-    /// The text that a human has to agree to.
-    pub summary: String,
-    /// Name of the VM.
-    pub vm: String,
-    /// Name of the VPG.
-    pub vpg: String,
-    /// The VPG's identifier: two can have one name as it is shown.
-    pub vpg_identifier: String,
-    /// Id of the checkpoint.
-    pub checkpoint: String,
-    /// ISO 8601, UTC, the ZVM's clock.
-    pub checkpoint_time: String,
-    /// Its tag, if it has one.
-    pub tag: Option<String>,
-    /// The path in the guest.
-    pub path: String,
-    /// Where it would land on this host.
-    pub destination: String,
 }
 
 /// Which ZVM it is.
@@ -178,7 +157,32 @@ impl Rewind {
     /// Those of [`find`](Self::find); `protected_site_is_cloud`, `vpg_not_ready`, `insert_refused`, `not_listed`, `cancelled`,
     /// `deadline_passed`, with what was done.
     pub async fn guard(&self, request: GuardRequest, call: &Call) -> Result<Receipt, Error> {
-        guard::guard(&self.core, request, call).await
+        let result = guard::guard(&self.core, &request, call).await;
+        // What was begun is in the ledger as a guard.
+        if let Err(error) = &result
+            && error.done.is_empty()
+        {
+            let refusal = request.refusal(&self.core, call, error);
+            self.core.refused(refusal).await;
+        }
+        result
+    }
+
+    /// As [`guard`](Self::guard), unless a person has stopped changes: the receipt is the word that a change may be made.
+    ///
+    /// # Errors
+    /// `stopped`, and those of [`guard`](Self::guard).
+    pub async fn guard_unless_stopped(
+        &self,
+        request: GuardRequest,
+        call: &Call,
+    ) -> Result<Receipt, Error> {
+        if let Err(error) = Stops::of(&self.core.config.state_dir).check() {
+            let refusal = request.refusal(&self.core, call, &error);
+            self.core.refused(refusal).await;
+            return Err(error);
+        }
+        self.guard(request, call).await
     }
 
     /// Pins the VMs that a tool call is about to change, if the catalog lists the tool.
@@ -191,7 +195,12 @@ impl Rewind {
         request: ToolCall,
         call: &Call,
     ) -> Result<GuardDecision, Error> {
-        guard::guard_tool_call(&self.core, request, call).await
+        let result = guard::guard_tool_call(&self.core, &request, call).await;
+        if let Err(error) = &result {
+            let refusal = request.refusal(&self.core, call, error);
+            self.core.refused(refusal).await;
+        }
+        result
     }
 
     /// The tagged checkpoints of a VM, newest first: of the last `since` (default: a day), at most `limit` (default: 50, at
@@ -214,29 +223,37 @@ impl Rewind {
             || format!("listing the tagged checkpoints of {}", shown(vm)),
             work,
         );
-        recovery::clean_up_beside(&self.core, listing).await
+        let mut list = recovery::clean_up_beside(&self.core, listing).await?;
+        let (zvm, vm, pins) = (
+            self.core.config.zvm(),
+            list.vm_identifier.clone(),
+            list.pins(),
+        );
+        let known = self
+            .core
+            .with_state(move |state| state.known(&zvm, &vm, &pins));
+        match known.await {
+            Ok(known) => list.join(known),
+            // The journal is there all the same.
+            Err(error) => {
+                list.note = format!("{} The ledger can't be read: {error}.", list.note);
+            }
+        }
+        Ok(list)
     }
 
-    /// Finds the VM and the checkpoint and says what a human would agree to; mounts nothing.
+    /// Compares the ledger with the journals of the VPGs that protect `vm`; without one, of those that the ledger knows. Goes through each
+    /// journal day by day, from now back to `since` ago, or to its beginning.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find); `checkpoint_gone`, `checkpoint_ambiguous`, `destination_exists`, `invalid_argument`.
-    pub async fn plan_recovery(
+    /// Those of [`find`](Self::find), and of the state.
+    pub async fn compare_with_journals(
         &self,
-        request: &RecoverRequest,
+        vm: Option<&str>,
+        since: Option<Duration>,
         call: &Call,
-    ) -> Result<RecoveryPlan, Error> {
-        recovery::clean_up_beside(&self.core, recovery::plan(&self.core, request, call)).await
-    }
-
-    /// Without `confirmed`: `confirmation_required` with the plan's summary. With it: does it.
-    ///
-    /// # Errors
-    /// Those of [`plan_recovery`](Self::plan_recovery); `confirmation_required`, `flr_busy`, `flr_failed`, `path_not_found`,
-    /// `path_ambiguous`, `not_downloadable`, `download_incomplete`, `destination_unusable`, `cancelled`, with the session that
-    /// was opened and whether it is closed.
-    pub async fn recover(&self, request: RecoverRequest, call: &Call) -> Result<Recovery, Error> {
-        recovery::recover(&self.core, &request, call).await
+    ) -> Result<Comparison, Error> {
+        ledger::compare(&self.core, vm, since, call).await
     }
 
     /// Unmounts FLR sessions of ours that were left behind: their process died, or could not unmount them. Also done before a
@@ -256,13 +273,10 @@ impl Rewind {
         recovery::left_mounted(&self.core).await
     }
 
-    /// Refuses while a person has stopped changes. A guard that an agent asks for is the word that it may make its change, so the
-    /// MCP server and the commands ask this first.
-    ///
-    /// # Errors
-    /// `stopped`, with the reason; `state` where it cannot be told.
-    pub fn not_stopped(&self) -> Result<(), Error> {
-        Stops::of(&self.core.config.state_dir).check()
+    /// The ledger of this state folder.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger::of(&self.core.config.state_dir)
     }
 
     /// The listed tools whose servers describe them in another way than was accepted, by server and name.
@@ -301,6 +315,36 @@ impl Core {
         certificate::warn(&self.warnings, warning);
     }
 
+    /// What is remembered of a refusal, whatever was asked for.
+    pub fn refusal(&self, asked: Asked, call: &Call, error: &Error) -> Refusal {
+        Refusal {
+            zvm: self.config.zvm(),
+            asked,
+            code: error.code,
+            vm: None,
+            agent: self.config.agent.clone(),
+            client: remembered(&call.caller),
+            change: remembered(&call.session_change_id),
+            call: None,
+        }
+    }
+
+    pub async fn recovery_refused(&self, vm: &str, call: &Call, error: &Error) {
+        let refusal = Refusal {
+            vm: remembered(vm),
+            ..self.refusal(Asked::Recovery, call, error)
+        };
+        self.refused(refusal).await;
+    }
+
+    /// Writes a refusal down; nothing depends on that.
+    pub async fn refused(&self, refusal: Refusal) {
+        let code = refusal.code;
+        if let Err(error) = self.with_state(move |state| state.refused(&refusal)).await {
+            tracing::warn!(%error, code = code.as_str(), "a refusal can't be remembered");
+        }
+    }
+
     /// Runs short blocking work on the state.
     pub async fn with_state<T: Send + 'static>(
         &self,
@@ -314,37 +358,11 @@ impl Core {
     }
 }
 
-/// What the configuration asks for and this version can't do is refused: less than was asked for would go unnoticed.
-pub(crate) fn check(config: &Config) -> Result<(), Error> {
-    let refused = |what: &str, next: &str| {
-        let file = config.file.display();
-        let message = format!("{file}: {what} can't be honoured by this version");
-        Err(Error::new(ErrorCode::Configuration, message).with_next(next))
-    };
-    if matches!(
-        config.confirmation,
-        Confirmation::Form | Confirmation::Approve
-    ) {
-        return refused(
-            "`confirmation`: \"form\" and \"approve\"",
-            "Leave the key out: then `confirmed: true` confirms a recovery over MCP. Or don't let agents use the recovery tool.",
-        );
-    }
-    if !config.guests.is_empty() {
-        return refused(
-            "`guests`",
-            "Leave the key out: files are recovered to this host.",
-        );
-    }
-    Ok(())
-}
-
 /// How the client is to call the ZVM.
 pub(crate) fn zvm_config(
     config: &Config,
     judge: Option<Arc<dyn CertificateJudge>>,
 ) -> Result<ZvmConfig, Error> {
-    check(config)?;
     Ok(ZvmConfig {
         url: config.zerto_url.clone(),
         credentials: match config.credentials.clone() {
@@ -380,14 +398,26 @@ mod tests {
 
     /// A server runs each call as a task of its own: its future has to be one that can be sent. The compiler is asked here,
     /// near the cause.
-    const _: fn(&Rewind, &Call, GuardRequest, ToolCall, RecoverRequest) =
-        |rewind, call, guard, tool_call, recover| {
-            is_send(rewind.find("", call));
-            is_send(rewind.guard(guard, call));
-            is_send(rewind.guard_tool_call(tool_call, call));
-            is_send(rewind.checkpoints("", None, None, call));
-            is_send(rewind.plan_recovery(&recover, call));
-            is_send(rewind.recover(recover.clone(), call));
-            is_send(rewind.clean_up_orphans());
-        };
+    const _: fn(
+        &Rewind,
+        &Call,
+        GuardRequest,
+        ToolCall,
+        crate::RecoverRequest,
+        crate::DiffRequest,
+        &crate::guest::UndoPlan,
+    ) = |rewind, call, guard, tool_call, recover, diff, undo| {
+        is_send(rewind.find("", call));
+        is_send(rewind.guard(guard, call));
+        is_send(rewind.guard_tool_call(tool_call, call));
+        is_send(rewind.checkpoints("", None, None, call));
+        is_send(rewind.plan_recovery(&recover, call));
+        is_send(rewind.recover("", call));
+        is_send(rewind.plan_diff(&diff, call));
+        is_send(rewind.diff(&diff, call));
+        is_send(rewind.plan_undo("", call));
+        is_send(rewind.undo_restore(undo, call));
+        is_send(rewind.clean_up_orphans());
+        is_send(rewind.compare_with_journals(None, None, call));
+    };
 }

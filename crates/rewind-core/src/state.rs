@@ -1,21 +1,27 @@
 //! What has to be remembered between processes, in `state.db` (SQLite, WAL) in the state folder.
 //!
 //! Rows are only added; the database itself refuses to change or remove one. An outcome is a new row. Times are milliseconds since
-//! 1970 by this host's clock, except where a field says that it is the ZVM's.
+//! 1970 by this host's clock, except where a field says that it is the ZVM's. The rows are those of the [ledger](crate::ledger):
+//! whoever inserts one appends it there in the same transaction. Only logins are not in it.
 //!
 //! The calls are synchronous, take milliseconds, and may wait some seconds for another process: async code runs them with
 //! `tokio::task::spawn_blocking`.
 
+mod approver;
 pub(crate) mod calls;
 mod certificates;
 mod error;
 pub(crate) mod folder;
 mod guards;
+mod guest_writes;
 mod inserts;
 pub(crate) mod interrupted;
 mod logins;
 mod outcomes;
 pub(crate) mod places;
+mod plans;
+mod recoveries;
+mod refusals;
 mod schema;
 mod sessions;
 pub(crate) mod tools;
@@ -33,12 +39,18 @@ pub use error::StateError;
 pub use folder::FolderError;
 pub(crate) use guards::{EarlierGuard, digest};
 pub use guards::{GuardRecord, PinRecord, ToolCall, arguments_digest};
+pub use guest_writes::{GuestWrite, GuestWriteKind};
 pub use inserts::{InsertId, InsertOutcome, SentInsert};
+pub use interrupted::{Interrupted, InterruptedGuard};
 pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
+pub(crate) use plans::{Asker, Begun, PlanForm, PlanRow};
+pub use recoveries::{Placed, PlacingId, RecoveryId, RecoveryRecord};
+pub use refusals::{Asked, Refusal};
 pub use sessions::{FlrMount, OpenSession, SessionId};
 
 use crate::{
     clock::{Clock, SystemClock},
+    ledger::has_open,
     marker::Marker,
 };
 
@@ -56,10 +68,10 @@ struct Inner {
     open: Mutex<Option<Open>>,
 }
 
-struct Open {
+pub(crate) struct Open {
     /// The folder, resolved and checked.
-    dir: PathBuf,
-    database: Connection,
+    pub dir: PathBuf,
+    pub database: Connection,
     /// Says that this process lives, once it owns something.
     owner: Option<Marker>,
 }
@@ -103,6 +115,24 @@ impl State {
         Ok(state)
     }
 
+    /// Whether there is a state in `dir`. Makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// It can't be told.
+    pub fn is_in(dir: &Path) -> Result<bool, StateError> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        match std::fs::symlink_metadata(dir.join(schema::FILE)) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(false),
+            Err(source) => Err(FolderError::Io {
+                dir: dir.to_owned(),
+                source,
+            }
+            .into()),
+        }
+    }
+
     /// The folder, as it was given.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -123,7 +153,7 @@ impl State {
         })
     }
 
-    fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut Open) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
@@ -134,24 +164,45 @@ impl State {
             .unwrap_or_else(PoisonError::into_inner);
         let open = match &mut *slot {
             Some(open) => open,
-            empty => empty.insert(Open::new(&self.inner.dir)?),
+            empty => empty.insert(Open::new(&self.inner.dir, self.now())?),
         };
         work(open)
     }
 
     /// Runs `work` in a transaction that excludes every other writer from its start.
-    fn write<T>(
+    pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StateError> {
         self.with(|open| open.write(work))
     }
+
+    /// As [`write`](Self::write), for what may be lost in a power cut.
+    pub(crate) fn write_outcome<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StateError> {
+        self.with(|open| open.write_outcome(work))
+    }
+
+    /// Runs `work` on the database and its folder as they are at one moment; waits for no writer.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &Path) -> rusqlite::Result<T>,
+    ) -> Result<T, StateError> {
+        self.with(|open| {
+            open.database
+                .transaction()
+                .and_then(|transaction| work(&transaction, &open.dir))
+                .map_err(|source| StateError::database(&open.dir, source))
+        })
+    }
 }
 
 impl Open {
-    fn new(dir: &Path) -> Result<Self, StateError> {
+    fn new(dir: &Path, now: Timestamp) -> Result<Self, StateError> {
         let dir = folder::prepare(dir)?;
-        let database = schema::open(&dir)?;
+        let database = schema::open(&dir, millis(now))?;
         Ok(Self {
             dir,
             database,
@@ -159,7 +210,7 @@ impl Open {
         })
     }
 
-    fn write<T>(
+    pub(crate) fn write<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StateError> {
@@ -171,14 +222,31 @@ impl Open {
         };
         run(&mut self.database).map_err(|source| StateError::database(&self.dir, source))
     }
+
+    /// Without waiting for the disk. An outcome that is lost leaves its intent open, so nothing is taken to be done that was not.
+    pub(crate) fn write_outcome<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StateError> {
+        self.synchronous(schema::MAY_BE_LOST)?;
+        let result = self.write(work);
+        self.synchronous(schema::SURVIVES)?;
+        result
+    }
+
+    fn synchronous(&self, mode: &str) -> Result<(), StateError> {
+        self.database
+            .pragma_update(None, "synchronous", mode)
+            .map_err(|source| StateError::database(&self.dir, source))
+    }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(owner) = self.owner.take()
-            && self.leaves_something_open(owner.name()).unwrap_or(true)
+            && has_open(&self.database, owner.name()).unwrap_or(true)
         {
-            // The next process closes it.
+            // The next process closes what this one has begun.
             owner.leave();
         }
     }
@@ -190,7 +258,7 @@ fn millis(at: Timestamp) -> i64 {
 }
 
 /// The time of milliseconds since 1970, as near as it can be told.
-fn timestamp(millis: i64) -> Timestamp {
+pub(crate) fn timestamp(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(millis).unwrap_or(if millis < 0 {
         Timestamp::MIN
     } else {

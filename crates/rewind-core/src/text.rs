@@ -10,6 +10,9 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 /// Stands at the end of text that was cut.
 pub const ELLIPSIS: char = '…';
 
+/// The longest name of others that the state remembers.
+const REMEMBERED_MAX_LEN: usize = 200;
+
 /// How many combining characters may follow one base character; the rest of a flood is dropped.
 const MAX_MARKS: usize = 4;
 
@@ -45,6 +48,11 @@ pub fn display(text: &str, max: usize) -> String {
     shorten(&head, max)
 }
 
+/// A name that others gave, as the state remembers it. None where nothing readable is left.
+pub(crate) fn remembered(text: &str) -> Option<String> {
+    Some(display(text, REMEMBERED_MAX_LEN)).filter(|text| !text.is_empty())
+}
+
 /// As [`display`], but what it would drop or change is written as an escape: for what a person has to compare or agree to exactly,
 /// such as a path that differs from another one by an invisible character.
 #[must_use]
@@ -74,12 +82,27 @@ pub fn quoted(words: &str, max: usize) -> String {
 #[must_use]
 pub fn named(name: &str, max: usize) -> String {
     let shown = display(name, max);
-    let plain = |c: char| c.is_alphanumeric() || "._-/\\:@#+~".contains(c);
-    if !shown.is_empty() && shown.chars().all(plain) {
+    if is_plain(&shown) {
         shown
     } else {
         quoted(name, max)
     }
+}
+
+/// As [`named`], but shown as [`exact`] shows it: for what a person agrees to.
+#[must_use]
+pub fn named_exactly(name: &str, max: usize) -> String {
+    let shown = exact(name, max);
+    if is_plain(&shown) && shown == name {
+        shown
+    } else {
+        format!("\"{}\"", shown.replace('"', "\\u{22}"))
+    }
+}
+
+fn is_plain(word: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "._-/\\:@#+~".contains(c);
+    !word.is_empty() && word.chars().all(plain)
 }
 
 /// Cuts `text` to `max` characters; what was cut ends in [`ELLIPSIS`]. Never cuts inside a character.
@@ -276,6 +299,14 @@ mod tests {
             assert_eq!(named(name, 100), shown);
         }
         assert_eq!(quoted("plain", 100), "\"plain\"");
+        for (name, shown) in [
+            ("/etc/hosts", "/etc/hosts"),
+            ("/srv/a  b", "\"/srv/a  b\""),
+            ("a\"b", "\"a\\u{22}b\""),
+            ("jp-\u{200b}ubuntu", "\"jp-\\u{200b}ubuntu\""),
+        ] {
+            assert_eq!(named_exactly(name, 100), shown);
+        }
         assert_eq!(
             named(&"x".repeat(50), 10),
             format!("\"{}…\"", "x".repeat(9))

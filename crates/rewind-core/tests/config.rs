@@ -254,6 +254,14 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
             "`guard.deadline`: 30s is shorter than `listed_timeout` (60s): make the deadline longer, or the time-out shorter",
         ),
         (
+            r#""guests": {"app01": {"ssh": "app01", "sftp_server": "/x/sftp-server; reboot"}}"#,
+            "`guests.app01.sftp_server`: is no plain absolute path: write the path of the SFTP server in the guest, such as \"/usr/lib/openssh/sftp-server\"",
+        ),
+        (
+            r#""guests": {"app01": {"ssh": "app01", "ssh_config": "~/x"}}"#,
+            "`guests.app01.ssh_config`: `~` is not expanded: write the path in full",
+        ),
+        (
             r#""guests": {"app01": {"ssh": "-oProxyCommand=x"}}"#,
             "`guests.app01.ssh`: is no SSH destination: write \"user@host\" or \"host\"",
         ),

@@ -15,6 +15,13 @@ use std::{
     time::Duration,
 };
 
+#[path = "state/intents.rs"]
+mod intents;
+#[path = "state/ledger.rs"]
+mod ledger;
+#[path = "state/older.rs"]
+mod older;
+
 use jiff::Timestamp;
 use rewind_core::{
     private::ForeignFile,

@@ -1,15 +1,34 @@
 //! What a tool answers: the structured content, and the same in a short text for a person.
 use rewind_core::Error;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::text;
 
-/// A tool's success.
+/// What a call comes to.
+pub enum Reply {
+    /// It is done.
+    Done(Answer),
+    /// A person is asked first, and the call comes again.
+    Ask(Box<InputRequiredResult>),
+}
+
+impl Reply {
+    /// As MCP has it.
+    pub fn into_response(self) -> CallToolResponse {
+        match self {
+            Self::Done(answer) => answer.into_result().into(),
+            Self::Ask(question) => (*question).into(),
+        }
+    }
+}
+
+/// A tool's result.
 pub struct Answer {
     structured: Value,
     text: String,
+    failed: bool,
 }
 
 impl Answer {
@@ -17,12 +36,28 @@ impl Answer {
     pub fn new(result: &impl Serialize, text: String) -> Self {
         // The results of the domain are plain data with string keys: they always serialise.
         let structured = serde_json::to_value(result).unwrap_or_default();
-        Self { structured, text }
+        Self {
+            structured,
+            text,
+            failed: false,
+        }
+    }
+
+    /// A result that is there in part, with what is missing under `error`.
+    pub fn failed(result: &impl Serialize, text: String) -> Self {
+        Self {
+            failed: true,
+            ..Self::new(result, text)
+        }
     }
 
     /// As MCP has it.
     pub fn into_result(self) -> CallToolResult {
-        let mut result = CallToolResult::success(vec![ContentBlock::text(self.text)]);
+        let content = vec![ContentBlock::text(self.text)];
+        let mut result = match self.failed {
+            true => CallToolResult::error(content),
+            false => CallToolResult::success(content),
+        };
         result.structured_content = Some(self.structured);
         result
     }

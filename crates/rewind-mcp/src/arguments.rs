@@ -12,9 +12,10 @@ const NAME_SHOWN: usize = 40;
 /// # Errors
 /// `invalid_argument`, with the argument and what it should have been.
 pub fn read<T: DeserializeOwned>(tool: &Tool, arguments: JsonObject) -> Result<T, Error> {
-    // Models fill in what they leave out: null, or an empty text where an argument is optional, is as good as absent.
+    // Models fill in what they leave out: null, or an empty text or list where an argument is optional, is as good as absent.
     let left_out = |name: &str, value: &Value| {
-        value.is_null() || (value == "" && !required(tool).any(|other| other == name))
+        let empty = value == "" || value.as_array().is_some_and(Vec::is_empty);
+        value.is_null() || (empty && !required(tool).any(|other| other == name))
     };
     let given: JsonObject = arguments
         .into_iter()
@@ -87,6 +88,7 @@ fn mismatch(schema: &Value, value: &Value) -> Option<String> {
         "boolean" => value.is_boolean(),
         "integer" => value.is_u64() || value.is_i64(),
         "object" => value.is_object(),
+        "array" => value.is_array(),
         _ => true,
     };
     if !fits {
@@ -103,6 +105,15 @@ fn mismatch(schema: &Value, value: &Value) -> Option<String> {
         if let Some(most) = bound("maxLength").filter(|most| length > *most) {
             return Some(format!("has {length} characters; {most} are allowed"));
         }
+    }
+    if let Some(items) = value.as_array() {
+        let length = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        if let Some(most) = bound("maxItems").filter(|most| length > *most) {
+            return Some(format!("has {length} items; {most} are allowed"));
+        }
+        let schema = schema.get("items")?;
+        let problem = items.iter().find_map(|item| mismatch(schema, item));
+        return problem.map(|problem| format!("has an item that {problem}"));
     }
     if let Some(number) = integer(value) {
         let (least, most) = (

@@ -1,9 +1,10 @@
-//! The MCP face of zerto-rewind: a server with five tools over the domain in `rewind-core`.
+//! The MCP face of zerto-rewind: a server with six tools over the domain in `rewind-core`.
 //!
 //! The decisions about the protocol are in this crate's `README.md`.
 mod answer;
 mod arguments;
 mod backend;
+mod person;
 mod progress;
 pub mod proxy;
 mod schema;

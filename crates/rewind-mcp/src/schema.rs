@@ -61,6 +61,7 @@ fn error() -> Value {
                 "description": "What it could have been, where that is not clear.",
                 "items": { "type": "string" }
             },
+            "plan_id": { "type": "string", "description": "The plan that waits for a human's decision." },
             "done": {
                 "type": "array",
                 "description": "What had already been done, by `kind`.",

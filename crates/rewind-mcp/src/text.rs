@@ -4,12 +4,16 @@
 use std::fmt::Write as _;
 
 use rewind_core::{
-    CheckpointList, Done, Error, GuardDecision, ListedCheckpoint, Protection, Receipt, Recovery,
-    text::{named, quoted},
+    CheckpointList, Done, Error, FileDiff, GuardDecision, ListedCheckpoint, Outcome, Protection,
+    Receipt, RecoveredPath, Recovery,
+    diff::{Change, Facts, FolderDiff},
+    text::{named, named_exactly, quoted},
 };
 
 /// Characters of one name, path or tag. The structured content has what the domain has.
 const SHOWN: usize = 500;
+/// Of a path in a guest.
+const PATH_SHOWN: usize = 4096;
 
 /// Writing to a string does not fail.
 macro_rules! line {
@@ -36,6 +40,19 @@ pub fn done(done: &Done) -> String {
         Done::NotPinned { vpg, reason } => {
             format!("VPG {} is not pinned: {reason}", named(vpg, SHOWN))
         }
+        Done::Placed { path, local_path } => format!(
+            "{} is here: {}",
+            named(path, SHOWN),
+            named(local_path, PATH_SHOWN)
+        ),
+        Done::Restored {
+            path,
+            restore_id: Some(id),
+        } => format!(
+            "{} was written in the guest (restore {id})",
+            named(path, SHOWN)
+        ),
+        Done::Restored { path, .. } => format!("{} was written in the guest", named(path, SHOWN)),
         Done::SessionOpened {
             session,
             closed: true,
@@ -190,14 +207,50 @@ pub fn checkpoints(list: &CheckpointList) -> String {
     text.trim_end().into()
 }
 
+/// What the ledger knows of a checkpoint; empty where it knows nothing.
+pub fn record(checkpoint: &ListedCheckpoint) -> String {
+    let mut said = Vec::new();
+    if let Some(guard) = &checkpoint.guard {
+        let mut of = format!("guard {}", guard.row);
+        if guard.outcome != "pinned" {
+            let _ = write!(of, " ({})", words(&guard.outcome));
+        }
+        for call in &guard.calls {
+            let tool = match &call.server {
+                Some(server) => format!("{server}/{}", call.tool),
+                None => call.tool.clone(),
+            };
+            let _ = write!(of, ", {}: {}", named(&tool, SHOWN), words(&call.outcome));
+        }
+        said.push(of);
+    }
+    for recovery in &checkpoint.recoveries {
+        said.push(format!(
+            "{} {}",
+            words(&recovery.outcome),
+            named(&recovery.path, SHOWN)
+        ));
+    }
+    said.join("; ")
+}
+
+/// A name on the wire as words.
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 fn listed(checkpoint: &ListedCheckpoint) -> String {
     let used = if checkpoint.used_for_flr {
         ", used for FLR"
     } else {
         ""
     };
+    let record = match &*record(checkpoint) {
+        "" => String::new(),
+        known => format!(" ({known})"),
+    };
     format!(
-        "VPG {}: checkpoint {} at {}{}{used}: {}",
+        "VPG {}: checkpoint {} at {}{}{used}: {}{record}",
         named(&checkpoint.vpg, SHOWN),
         checkpoint.checkpoint,
         checkpoint.time,
@@ -210,25 +263,103 @@ fn listed(checkpoint: &ListedCheckpoint) -> String {
 pub fn recovery(recovery: &Recovery) -> String {
     let mut text = String::new();
     let timing = &recovery.timing;
-    line!(
-        text,
-        "Recovered {} of {} as it was at {} (checkpoint {} of VPG {}).",
-        named(&recovery.guest_path, SHOWN),
-        named(&recovery.vm, SHOWN),
-        recovery.checkpoint_time,
-        recovery.checkpoint,
-        named(&recovery.vpg, SHOWN)
+    let Recovery {
+        vm,
+        vpg,
+        checkpoint,
+        checkpoint_time,
+        ..
+    } = recovery;
+    let of = format!(
+        "{} as it was at {checkpoint_time} (checkpoint {checkpoint} of VPG {})",
+        named(vm, SHOWN),
+        named(vpg, SHOWN)
     );
-    line!(
-        text,
-        "It is here now: {} ({} bytes)",
-        named(&recovery.local_path, 4096),
-        recovery.bytes
-    );
+    if let Some(failure) = &recovery.error {
+        line!(text, "{}", error(failure));
+    }
+    if recovery.one.is_none() {
+        let placed = recovery
+            .paths
+            .iter()
+            .filter(|path| path.outcome.is_recovered());
+        let all = counted(recovery.paths.len(), "path");
+        line!(text, "Recovered {} of {all} of {of}.", placed.count());
+    }
+    for path in &recovery.paths {
+        became(&mut text, path, None);
+    }
+    if let Some(path) = &recovery.one {
+        became(&mut text, path, Some(&of));
+    }
     if let Some(open) = &recovery.still_open {
         line!(text, "WARNING: {open} {}", open.next);
     }
-    for file in &recovery.files {
+    if let Some(tag) = &recovery.guard_tag {
+        line!(text, "Guarded first: {tag}");
+    }
+    list(&mut text, "Note:", recovery.notes.iter().cloned());
+    line!(
+        text,
+        "Seconds: find {:.1}, mount {:.1}, resolve {:.1}, download {:.1}, unmount {:.1}{}; {:.1} in all.",
+        timing.find,
+        timing.mount,
+        timing.resolve,
+        timing.download,
+        timing.unmount,
+        written(timing.write),
+        timing.total
+    );
+    text.trim_end().into()
+}
+
+fn written(seconds: f64) -> String {
+    match seconds > 0.0 {
+        true => format!(", write {seconds:.1}"),
+        false => String::new(),
+    }
+}
+
+/// What became of a path: of the only one, with what it is of.
+fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
+    let name = named(path.guest_path.as_deref().unwrap_or(&path.path), SHOWN);
+    let how = match path.outcome {
+        Outcome::Restored => "Restored in the guest",
+        Outcome::Beside => "Put beside the present file in the guest",
+        Outcome::Unchanged => "Left as it was, as the guest has exactly this already",
+        _ => "Recovered",
+    };
+    match of {
+        Some(of) => line!(text, "{how}: {name} of {of}."),
+        None => line!(text, "{name}: {}", path.outcome.as_str()),
+    }
+    if let Some(why) = &path.why {
+        line!(text, "Because: {why}");
+    }
+    if let Some(local) = &path.local_path {
+        let local = named(local, PATH_SHOWN);
+        line!(text, "It is here now: {local} ({} bytes)", path.bytes);
+    }
+    if let Some(file) = &path.restored {
+        line!(
+            text,
+            "In the guest: {}",
+            named_exactly(&file.path, PATH_SHOWN)
+        );
+        if let Some(kept) = &file.kept {
+            line!(
+                text,
+                "What was there is kept as {}",
+                named_exactly(kept, PATH_SHOWN)
+            );
+        }
+        if let Some(id) = &file.restore_id
+            && path.outcome == Outcome::Restored
+        {
+            line!(text, "A person can undo it: zerto-rewind undo-restore {id}");
+        }
+    }
+    for file in &path.files {
         line!(
             text,
             "- {}: {} bytes, SHA-256 {}",
@@ -237,19 +368,77 @@ pub fn recovery(recovery: &Recovery) -> String {
             file.sha256
         );
     }
-    list(&mut text, "Left out:", recovery.skipped.iter().cloned());
-    list(&mut text, "Note:", recovery.notes.iter().cloned());
+    list(text, "Left out:", path.skipped.iter().cloned());
+}
+
+/// What changed since a checkpoint, for people and models alike.
+pub fn diff(diff: &FileDiff) -> String {
+    let mut text = String::new();
+    let what = match diff.change {
+        Change::Unchanged => "is unchanged since",
+        Change::Changed => "has changed since",
+        Change::Added => "is there now and was not at",
+        Change::Removed => "is gone now and was there at",
+        Change::NotCompared => {
+            "was not read whole, so that it can't be told whether it has changed since"
+        }
+    };
     line!(
         text,
-        "Seconds: find {:.1}, mount {:.1}, resolve {:.1}, download {:.1}, unmount {:.1}; {:.1} in all.",
-        timing.find,
-        timing.mount,
-        timing.resolve,
-        timing.download,
-        timing.unmount,
-        timing.total
+        "{} of {} {what} checkpoint {} of VPG {} ({}).",
+        named(&diff.path, PATH_SHOWN),
+        named(&diff.vm, SHOWN),
+        diff.checkpoint,
+        named(&diff.vpg, SHOWN),
+        diff.checkpoint_time
     );
+    line!(text, "Compared with {}.", diff.now);
+    if let Some(open) = &diff.still_open {
+        line!(text, "WARNING: {open} {}", open.next);
+    }
+    for (when, facts) in [("then", &diff.then), ("now", &diff.current)] {
+        if let Some(facts) = facts {
+            line!(text, "- {when}: {}", self::facts(facts));
+        }
+    }
+    if let Some(folder) = &diff.folder {
+        self::folder(&mut text, folder);
+    }
+    list(&mut text, "Note:", diff.notes.iter().cloned());
+    if let Some(unified) = &diff.unified {
+        line!(text, "\n{unified}");
+    }
     text.trim_end().into()
+}
+
+fn facts(facts: &Facts) -> String {
+    let unknown = || "unknown".to_owned();
+    format!(
+        "{} bytes, written {}, SHA-256 {}",
+        facts.bytes.map_or_else(unknown, |bytes| bytes.to_string()),
+        facts.modified.clone().unwrap_or_else(unknown),
+        facts
+            .sha256
+            .clone()
+            .unwrap_or_else(|| "not read".to_owned())
+    )
+}
+
+fn folder(text: &mut String, folder: &FolderDiff) {
+    for (what, count, names) in [
+        ("added", folder.added_count, &folder.added),
+        ("removed", folder.removed_count, &folder.removed),
+        ("changed", folder.changed_count, &folder.changed),
+    ] {
+        line!(text, "{count} {what}");
+        for name in names {
+            line!(text, "- {name}");
+        }
+        if names.len() < count {
+            line!(text, "- … and {} more", count - names.len());
+        }
+    }
+    line!(text, "{} unchanged", folder.unchanged_count);
 }
 
 fn counted(count: usize, what: &str) -> String {

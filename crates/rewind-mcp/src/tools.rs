@@ -1,24 +1,26 @@
-//! The five tools. Their names, arguments and meaning are a contract; each has a file of its own.
+//! The six tools. Their names, arguments and meaning are a contract; each has a file of its own.
 use std::sync::LazyLock;
 
 use rewind_core::{Call, Error, ErrorCode, Rewind};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 
-use crate::{answer::Answer, arguments::read, schema};
+use crate::{answer::Reply, arguments::read, person::Person, schema};
 
 mod create_tagged_checkpoint;
+mod diff_file;
 mod find_protection;
 mod guard_before_mutate;
 mod list_checkpoints;
 mod recover_file;
 
-static ALL: LazyLock<[Tool; 5]> = LazyLock::new(|| {
+static ALL: LazyLock<[Tool; 6]> = LazyLock::new(|| {
     [
         find_protection::tool(),
         create_tagged_checkpoint::tool(),
         guard_before_mutate::tool(),
         list_checkpoints::tool(),
+        diff_file::tool(),
         recover_file::tool(),
     ]
 });
@@ -39,8 +41,9 @@ pub(crate) async fn call(
     rewind: &Rewind,
     arguments: JsonObject,
     call: &Call,
-) -> Result<Answer, Error> {
-    match &*tool.name {
+    person: &Person,
+) -> Result<Reply, Error> {
+    let answer = match &*tool.name {
         find_protection::NAME => find_protection::call(rewind, read(tool, arguments)?, call).await,
         create_tagged_checkpoint::NAME => {
             create_tagged_checkpoint::call(rewind, read(tool, arguments)?, call).await
@@ -51,12 +54,18 @@ pub(crate) async fn call(
         list_checkpoints::NAME => {
             list_checkpoints::call(rewind, read(tool, arguments)?, call).await
         }
-        recover_file::NAME => recover_file::call(rewind, read(tool, arguments)?, call).await,
+        diff_file::NAME => {
+            return diff_file::call(rewind, read(tool, arguments)?, call, person).await;
+        }
+        recover_file::NAME => {
+            return recover_file::call(rewind, read(tool, arguments)?, call, person).await;
+        }
         name => Err(Error::new(
             ErrorCode::InvalidArgument,
             format!("there is no tool {name}"),
         )),
-    }
+    };
+    answer.map(Reply::Done)
 }
 
 /// A tool with the arguments `A` and the result `R`. All of them talk to a ZVM, which is a world outside.

@@ -18,11 +18,12 @@ use rewind_core::{Error, ErrorCode, config::Config};
 use serde_json::json;
 use support::{Client, World, server};
 
-const TOOLS: [&str; 5] = [
+const TOOLS: [&str; 6] = [
     "zerto_find_protection",
     "zerto_create_tagged_checkpoint",
     "zerto_guard_before_mutate",
     "zerto_list_checkpoints",
+    "zerto_diff_file",
     "zerto_recover_file",
 ];
 
@@ -100,6 +101,7 @@ async fn an_unusable_configuration_is_the_answer_until_it_is_mended() {
         "zerto_create_tagged_checkpoint": { "vm": "jp-ubuntu", "action": "edit" },
         "zerto_guard_before_mutate": { "tool": "edit", "action": "edit" },
         "zerto_list_checkpoints": { "vm": "jp-ubuntu" },
+        "zerto_diff_file": { "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" },
         "zerto_recover_file": { "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" },
     });
     for tool in TOOLS {

@@ -45,7 +45,14 @@ fn every_tool_has_a_title_and_all_four_annotations() {
         );
         assert_eq!(annotations.read_only_hint, Some(reads), "{}", tool.name);
         assert_eq!(annotations.idempotent_hint, Some(reads), "{}", tool.name);
-        assert_eq!(annotations.destructive_hint, Some(false), "{}", tool.name);
+        // A restore in the guest may replace a file, which is kept.
+        let replaces = tool.name == "zerto_recover_file";
+        assert_eq!(
+            annotations.destructive_hint,
+            Some(replaces),
+            "{}",
+            tool.name
+        );
         assert_eq!(annotations.open_world_hint, Some(true), "{}", tool.name);
     }
 }

@@ -65,21 +65,53 @@ Examples:
   zerto-rewind checkpoints jp-ubuntu
   zerto-rewind checkpoints jp-ubuntu --since 7d --limit 20")]
     Checkpoints(Checkpoints),
-    /// Take a file or folder back from a checkpoint
+    /// Take files and folders back from a checkpoint
+    #[command(after_help = RECOVER_HELP)]
+    Recover(Recover),
+    /// Show what changed in a file or folder since a checkpoint
     #[command(after_help = "\
 Examples:
-  zerto-rewind recover jp-ubuntu /home/justin/app-config.yaml --at 1197
-  zerto-rewind recover app01 'C:\\inetpub\\web.config' --at 88 --vpg Payroll --to ./back
+  zerto-rewind diff jp-ubuntu /home/justin/app-config.yaml --at 1197
+  zerto-rewind diff jp-ubuntu /etc/nginx --at 1197
 
-Shows what it is going to do and asks before it mounts anything. A person has to agree, so it refuses
-without a terminal (exit code 3). Nothing on the VM is changed, no existing file is overwritten.")]
-    Recover(Recover),
+Compares with the guest itself where `guests` in the configuration names a way into it, else with
+the journal's latest checkpoint. Mounts the checkpoint and unmounts it again; a person is asked
+before.")]
+    Diff(Diff),
+    /// Put back what a restore has replaced in a guest
+    #[command(after_help = UNDO_HELP)]
+    UndoRestore(UndoRestore),
+    /// Agree to what an agent has planned
+    #[command(after_help = APPROVE_HELP)]
+    Approve {
+        /// The plan, as the agent was told it
+        id: String,
+    },
+    /// Say no to what an agent has planned, for good
+    Deny {
+        /// The plan, as the agent was told it
+        id: String,
+    },
+    /// List the plans of the last ten minutes, or show one
+    Approvals {
+        /// The plan to show
+        id: Option<String>,
+        /// With what has changed since the checkpoint in the files that it recovers; the checkpoint is mounted for that
+        #[arg(long, requires = "id")]
+        diff: bool,
+    },
+    /// The passphrase that is asked for wherever a person's word counts
+    #[command(subcommand)]
+    Approver(Approver),
     /// Make a configuration: asks at a terminal, and tries what it is told
     #[command(after_help = INIT_HELP)]
     Init(crate::commands::init::InitArgs),
     /// Look at all that is needed, and say what is wrong and what to do about it
     #[command(after_help = DOCTOR_HELP)]
     Doctor,
+    /// Read and check the ledger: what was asked for, done and refused
+    #[command(subcommand)]
+    Audit(crate::commands::audit::Audit),
     /// Look at the ZVM's certificate, and accept it
     #[command(after_help = TRUST_HELP)]
     Trust,
@@ -126,6 +158,37 @@ Examples:
     Demo(Demo),
 }
 
+const RECOVER_HELP: &str = "\
+Examples:
+  zerto-rewind recover jp-ubuntu /home/justin/app-config.yaml --at 1197
+  zerto-rewind recover app01 'C:\\inetpub\\web.config' --at 88 --vpg Payroll --to ./back
+  zerto-rewind recover jp-ubuntu /etc/hosts '/etc/nginx/*.conf' --at 1197
+  zerto-rewind recover jp-ubuntu /etc/hosts --at 1197 --restore replace
+  zerto-rewind recover --plan p-7k3m9x2q
+
+Shows what it is going to do and asks before it mounts anything. A person has to agree, so it
+refuses without a terminal (exit code 3), unless a plan was approved already. Without --restore
+nothing on the VM is changed; no existing file is overwritten on this host.";
+
+const UNDO_HELP: &str = "\
+Examples:
+  zerto-rewind undo-restore r-3f9a0c12d4
+
+Guards the VM first. What is in the guest must still be what the restore left there; it is kept
+under another name. A person has to agree, so it refuses without a terminal (exit code 3).";
+
+const APPROVE_HELP: &str = "\
+Shows the plan and asks, so it refuses without a terminal (exit code 3). It asks for the
+approver's passphrase where one is set (`zerto-rewind approver set`): only that makes sure that
+it is not an agent with a shell who types. The agent carries the plan out then, or you:
+`zerto-rewind recover --plan ID`. A plan is valid for ten minutes, once.";
+
+const APPROVER_HELP: &str = "\
+From then on `approve`, `recover`, `resume`, `trust`, `catalog accept`, `install`, `uninstall`
+and `approver` ask for it, with `--yes` or without. Only an Argon2id hash of it is kept, in the
+configuration's state folder; without a configuration in the user's, where it counts for every
+configuration. After five wrong ones none is accepted for ten minutes.";
+
 const MCP_HELP: &str = "\
 For an MCP client's configuration:
   {\"mcpServers\": {\"zerto-rewind\": {\"command\": \"zerto-rewind\", \"args\": [\"mcp\"],
@@ -162,7 +225,53 @@ pub struct Checkpoints {
 
 #[derive(Args)]
 pub struct Recover {
-    /// The VM that the file was on: its name, hostname, IP address, or vmIdentifier
+    /// The VM that the files were on: its name, hostname, IP address, or vmIdentifier
+    #[arg(required_unless_present = "plan")]
+    pub vm: Option<String>,
+    /// Files, folders and patterns on the VM: /etc/hosts, C:\inetpub\web.config, '/etc/nginx/*.conf'
+    #[arg(required_unless_present = "plan", value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// The checkpoint: its id or its tag
+    #[arg(long, value_name = "CHECKPOINT", required_unless_present = "plan")]
+    pub at: Option<String>,
+    /// The VPG, where the checkpoint alone does not say it
+    #[arg(long, value_name = "VPG", value_parser = not_blank)]
+    pub vpg: Option<String>,
+    /// The folder to place them in [default: the configured recovery folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub to: Option<PathBuf>,
+    /// Back into the VM's guest over SSH, where `guests` in the configuration has a way in
+    #[arg(long, value_name = "HOW", conflicts_with = "to")]
+    pub restore: Option<Restoring>,
+    /// Carry out this plan; where nobody has decided on it yet, after asking
+    #[arg(long, value_name = "ID", conflicts_with_all = ["vm", "paths", "at", "vpg", "to", "restore"])]
+    pub plan: Option<String>,
+    /// Don't ask: you have agreed already. Refused without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// How a file goes back into the guest.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Restoring {
+    /// Next to the present file, as NAME.zerto-<checkpoint>
+    Beside,
+    /// In its place, after a guard; what it replaces is kept
+    Replace,
+}
+
+#[derive(Args)]
+pub struct UndoRestore {
+    /// The restore, as it was told when it was done
+    pub id: String,
+    /// Don't ask: you have agreed already. Refused without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Args)]
+pub struct Diff {
+    /// The VM that the file is on: its name, hostname, IP address, or vmIdentifier
     pub vm: String,
     /// The file or folder on the VM: /etc/hosts or C:\inetpub\web.config
     pub path: String,
@@ -172,12 +281,18 @@ pub struct Recover {
     /// The VPG, where the checkpoint alone does not say it
     #[arg(long, value_name = "VPG", value_parser = not_blank)]
     pub vpg: Option<String>,
-    /// The folder to place it in [default: the configured recovery folder]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub to: Option<PathBuf>,
     /// Don't ask: you have agreed already. Refused without a terminal
     #[arg(long)]
     pub yes: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Approver {
+    /// Set the passphrase, or another one
+    #[command(after_help = APPROVER_HELP)]
+    Set,
+    /// Ask for no passphrase any more
+    Remove,
 }
 
 #[derive(Subcommand)]
@@ -341,7 +456,9 @@ For an MCP client's configuration:
   {\"mcpServers\": {\"zerto-rewind\": {\"command\": \"zerto-rewind-mcp\",
     \"env\": {\"ZERTO_REWIND_CONFIG\": \"/absolute/path/to/config.json\"}}}}";
 
-fn duration(text: &str) -> Result<std::time::Duration, rewind_core::duration::DurationError> {
+pub(crate) fn duration(
+    text: &str,
+) -> Result<std::time::Duration, rewind_core::duration::DurationError> {
     rewind_core::duration::parse(text)
 }
 

@@ -8,11 +8,16 @@ use crate::{
     session,
 };
 
+mod approvals;
+mod approve;
+mod approver;
+pub mod audit;
 pub mod catalog;
 mod checkpoints;
 mod completions;
 #[cfg(feature = "demo")]
 pub mod demo;
+mod diff;
 mod doctor;
 mod find;
 mod guard;
@@ -25,6 +30,7 @@ mod recover;
 pub mod run;
 pub mod stop;
 mod trust;
+mod undo_restore;
 
 /// Runs a command to its exit code.
 pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
@@ -47,10 +53,30 @@ pub async fn run(cli: Cli, interrupt: Interrupt) -> u8 {
         Command::Checkpoints(arguments) => {
             checkpoints::run(config, arguments, output, &interrupt).await
         }
-        Command::Recover(arguments) => recover::run(config, arguments, output, &interrupt).await,
+        Command::Recover(arguments) => {
+            match recover::run(config, arguments, output, &interrupt).await {
+                Ok(code) => return code,
+                Err(error) => Err(error),
+            }
+        }
+        Command::Approve { id } => approve::approve(config, &id, output, &interrupt).await,
+        Command::Deny { id } => approve::deny(config, &id, output).await,
+        Command::Approvals { id, diff } => {
+            approvals::run(config, (id.as_deref(), diff), output, &interrupt).await
+        }
+        Command::Approver(command) => approver::run(config, &command, output, &interrupt).await,
+        Command::Audit(command) => {
+            return match audit::run(config, command, output, &interrupt).await {
+                Ok(code) => code,
+                Err(error) => output.error(&error),
+            };
+        }
+        Command::Diff(arguments) => diff::run(config, arguments, output, &interrupt).await,
+        Command::UndoRestore(arguments) => {
+            undo_restore::run(config, arguments, output, &interrupt).await
+        }
         Command::Trust => trust::run(config, output, &interrupt).await,
         Command::Catalog(command) => catalog::run(config, command, output, &interrupt).await,
-
         Command::Completions { shell } => completions::run(shell),
         // `crate::run` has taken these.
         Command::Install(_)

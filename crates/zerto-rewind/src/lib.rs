@@ -10,6 +10,7 @@ mod commands;
 mod interrupt;
 mod logging;
 mod output;
+mod permit;
 mod progress;
 mod session;
 mod table;
@@ -50,7 +51,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Stop(arguments) => stop::stop(arguments, cli.config, cli.json),
         Command::Resume(arguments) => stop::resume(arguments, cli.config, cli.json),
         Command::Install(arguments) => install::install(arguments, cli.config),
-        Command::Uninstall(arguments) => install::uninstall(arguments),
+        Command::Uninstall(arguments) => install::uninstall(arguments, cli.config),
         Command::Mcp => block_on(ByDefault::Warnings, |interrupt| {
             commands::run(cli, interrupt)
         }),

@@ -24,6 +24,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether it is for scripts.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// A command's result: itself as JSON, or as `text` puts it.
     pub fn result<T: Serialize>(&self, result: &T, text: impl FnOnce(&T) -> String) {
         if self.json {
@@ -182,6 +187,11 @@ pub fn lines(text: &str) -> String {
     lines.join("\n")
 }
 
+/// One line of JSON to stdout, which can't steer a terminal either.
+pub fn print_line(value: &serde_json::Value) {
+    print(&safe(&value.to_string()));
+}
+
 /// A text of ours as it is shown: with the commands that it names as they have to be typed here, and cleaned.
 pub fn ours(text: &str) -> String {
     lines(&advice::complete(text))
@@ -191,7 +201,10 @@ pub fn ours(text: &str) -> String {
 /// so that the value stays the same.
 fn to_json(value: &impl Serialize) -> String {
     // Results are plain data with string keys: they always serialise.
-    let json = serde_json::to_string_pretty(value).unwrap_or_default();
+    safe(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         if c == '\n'

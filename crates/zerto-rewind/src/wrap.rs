@@ -7,6 +7,8 @@ use crate::table::{columns, is_drawn};
 const WIDTH: usize = 79;
 /// Where a long word begins.
 const LEAST_MARGIN: usize = 6;
+/// Of a word that is broken.
+const PIECE: usize = 60;
 
 /// A text for stdout: a screen would break it in the middle of words; elsewhere its lines stay as they are.
 pub fn prose(text: &str) -> String {
@@ -18,6 +20,15 @@ pub fn prose(text: &str) -> String {
 
 /// Breaks each line of a text at spaces; every line begins with `first`. What is broken goes on below the line's last column.
 pub fn hanging(text: &str, first: &str) -> String {
+    each_line(text, first, usize::MAX)
+}
+
+/// As [`hanging`], and what would be longer than a line is broken, too, after a slash where it has one: to be read, not to be copied.
+pub fn fitting(text: &str) -> String {
+    each_line(text, "", WIDTH - LEAST_MARGIN)
+}
+
+fn each_line(text: &str, first: &str, longest: usize) -> String {
     let lines = text.lines().map(|line| {
         let words = line.trim_start();
         let margin = line.len() - words.len();
@@ -27,24 +38,25 @@ pub fn hanging(text: &str, first: &str) -> String {
         });
         let first = format!("{first}{}", " ".repeat(margin));
         let rest = format!("{first}{}", " ".repeat(column));
-        wrap_after(words, &first, &rest)
+        wrap_after(words, &first, &rest, longest)
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Breaks a text at spaces. Its first line begins with `first`, the others are as far to the right.
 pub fn wrap(sentence: &str, first: &str) -> String {
-    wrap_after(sentence, first, &" ".repeat(first.width()))
+    wrap_after(sentence, first, &" ".repeat(first.width()), usize::MAX)
 }
 
 /// Breaks a text at spaces. Its first line begins with `first`, the others with `rest`. What does not fit between these
-/// gets a line almost to itself.
-fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
+/// gets a line almost to itself; what is longer than `longest` is broken.
+fn wrap_after(sentence: &str, first: &str, rest: &str, longest: usize) -> String {
     let widest = WIDTH.min(usize::from(columns()).saturating_sub(1));
     let mut wrapped = first.to_owned();
     let mut margin = first.width();
     let mut column = margin;
-    for word in sentence.split(' ') {
+    let words = sentence.split(' ').flat_map(|word| pieces(word, longest));
+    for (word, is_whole) in words {
         if let Some((half, other)) = fingerprint(word) {
             // On lines of its own it can be compared, and be copied: spaces don't matter in one.
             if column != margin {
@@ -59,7 +71,8 @@ fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
         }
         let length = word.width();
         let fresh = column == margin;
-        if column + usize::from(!fresh) + length > widest && !(fresh && margin <= LEAST_MARGIN) {
+        let gap = usize::from(!fresh && is_whole);
+        if column + gap + length > widest && !(fresh && margin <= LEAST_MARGIN) {
             let rest: String = match rest.width() + length {
                 fits if fits <= widest => rest.to_owned(),
                 _ => rest.chars().take(LEAST_MARGIN).collect(),
@@ -67,14 +80,37 @@ fn wrap_after(sentence: &str, first: &str, rest: &str) -> String {
             margin = rest.width();
             wrapped = format!("{}\n{rest}", wrapped.trim_end());
             column = margin;
-        } else if !fresh {
+        } else if gap > 0 {
             wrapped.push(' ');
-            column += 1;
+            column += gap;
         }
         wrapped.push_str(word);
         column += length;
     }
     wrapped
+}
+
+/// A word, or the pieces of one that is longer than this; each with whether it begins the word.
+fn pieces(word: &str, longest: usize) -> Vec<(&str, bool)> {
+    if word.width() <= longest {
+        return vec![(word, true)];
+    }
+    let (mut pieces, mut rest) = (Vec::new(), word);
+    while !rest.is_empty() {
+        let most = rest
+            .char_indices()
+            .nth(PIECE)
+            .map_or(rest.len(), |(at, _)| at);
+        let at_most = rest.get(..most).unwrap_or(rest);
+        let end = match at_most.rfind('/') {
+            Some(slash) if most < rest.len() && slash > 0 => slash + 1,
+            _ => most,
+        };
+        let (piece, after) = rest.split_at(end);
+        pieces.push((piece, pieces.is_empty()));
+        rest = after;
+    }
+    pieces
 }
 
 /// Of a certificate, without the comma or full stop behind it: the two halves of it, as it is wider than a screen.
@@ -145,6 +181,28 @@ mod tests {
             wrapped.lines().all(|line| line.width() <= WIDTH),
             "{wrapped}"
         );
+    }
+
+    #[test]
+    fn a_long_path_is_broken_at_its_slashes_where_it_is_only_read() {
+        let path = format!("/home/ana/{}/{}", "recovered/".repeat(9), "n".repeat(100));
+        let text = format!("  to           \"{path}\" (nothing is there now)");
+        let wrapped = fitting(&text);
+        let lines: Vec<_> = wrapped.lines().collect();
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= WIDTH),
+            "{wrapped}"
+        );
+        assert!(
+            lines[0].starts_with("  to           \"/home/ana/") && lines[0].ends_with('/'),
+            "{wrapped}"
+        );
+        assert!(
+            lines[1].starts_with("               recovered/"),
+            "{wrapped}"
+        );
+        let joined: String = lines.iter().map(|line| line.trim_start()).collect();
+        assert!(joined.contains(&path), "{wrapped}");
     }
 
     #[test]

@@ -7,6 +7,8 @@
     missing_docs
 )]
 
+#[path = "commands/audit.rs"]
+mod audit;
 mod support;
 
 use std::{
@@ -764,8 +766,8 @@ async fn mistakes_in_the_configuration_name_its_file() {
         );
     }
     for extra in [
-        json!({ "confirmation": "form" }),
-        json!({ "guests": { "a": { "ssh": "b" } } }),
+        json!({ "confirmation": "yes" }),
+        json!({ "guests": { "a": { "ssh": "-b" } } }),
     ] {
         world.configure(extra);
         let run = world.run(&["find", "x"]).await;

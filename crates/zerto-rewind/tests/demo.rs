@@ -35,7 +35,8 @@ async fn tells_the_whole_story_and_leaves_nothing() {
         "no VPG protects it",
         "- server:",
         "zerto-rewind checkpoints jp-ubuntu",
-        "Agreed by --auto",
+        "confirmed=true",
+        "Recover this? Type jp-ubuntu to agree: jp-ubuntu (Agreed by --auto.)",
         "158 bytes, each as before the change",
         "byte for byte",
         " demo --keep",
@@ -69,8 +70,10 @@ async fn stops_at_a_no_and_at_ctrl_c_and_cleans_up() {
     use support::terminal::Terminal;
     let temporary = tempfile::tempdir().unwrap();
     let (mut terminal, child) = Terminal::start(&mut demo(temporary.path(), &[]), true);
-    terminal.shows("Recover this?").await;
-    terminal.types("no");
+    terminal
+        .shows("Recover this? Type jp-ubuntu to agree:")
+        .await;
+    terminal.types("yes");
     assert_eq!(Run::of(child.wait_with_output().await.unwrap()).code, 3);
     assert!(terminal.end().contains("nothing was mounted"));
 

@@ -102,10 +102,14 @@ mod at_a_terminal {
     async fn with(meddle: impl FnOnce(PathBuf)) -> (i32, String) {
         let temporary = tempfile::tempdir().unwrap();
         let (mut terminal, child) = Terminal::start(&mut rogue(temporary.path(), &[]), true);
-        terminal.shows("Recover these four?").await;
+        terminal
+            .shows("Recover this? Type jp-ubuntu to agree:")
+            .await;
         let stage = fs::read_dir(temporary.path()).unwrap().next().unwrap();
         meddle(stage.unwrap().path());
-        terminal.types("yes");
+        for vm in ["jp-ubuntu", "jp-ubuntu", "jp-ubuntu", "app01"] {
+            terminal.types(vm);
+        }
         let code = Run::of(child.wait_with_output().await.unwrap()).code;
         assert!(is_empty(temporary.path()));
         (code, terminal.end())

@@ -411,6 +411,7 @@ fn the_skill_is_one() {
         let is_name = [
             "zerto_",
             "change_id",
+            "plan_id",
             "pass_through",
             "expected_until",
             "local_path",

@@ -55,6 +55,17 @@ impl Stage {
         Self { world }
     }
 
+    /// Runs a command at a terminal, where this is typed at each question. Its exit code.
+    async fn at_terminal(&self, arguments: &[&str], typed: &[(&str, &str)]) -> i32 {
+        let (mut terminal, mut child) = Terminal::start(&mut self.world.command(arguments), true);
+        for (question, answer) in typed {
+            terminal.shows(question).await;
+            terminal.types(answer);
+        }
+        let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+        status.code().unwrap()
+    }
+
     /// The proxy with the server behind it, initialised.
     async fn proxy(&self) -> Server {
         let mut command = self.world.command(&["proxy", "--"]);
@@ -460,13 +471,17 @@ async fn a_tool_that_changed_is_refused_until_a_person_accepts_it() {
 
     let unasked = stage.world.run(&["catalog", "accept"]).await;
     assert_eq!(unasked.code, 3, "{}", unasked.stderr);
-    let (mut terminal, mut child) =
-        Terminal::start(&mut stage.world.command(&["catalog", "accept"]), true);
-    terminal.shows("also").await;
-    terminal.shows("[y/N]").await;
-    terminal.types("yes");
-    let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
-    assert!(status.success());
+    // Where an approver's passphrase is set, a yes is not enough.
+    let words = "five small words";
+    let typed = [("New passphrase:", words), ("Once more:", words)];
+    assert_eq!(stage.at_terminal(&["approver", "set"], &typed).await, 0);
+    let accept = async |passphrase: &str| {
+        let said = [("[y/N]", "yes"), ("Approver's passphrase:", passphrase)];
+        stage.at_terminal(&["catalog", "accept"], &said).await
+    };
+    assert_eq!(accept("another guess").await, 3);
+    assert_eq!(refusal(&proxy.call("listed", vm.clone()).await).0, "denied");
+    assert_eq!(accept(words).await, 0);
     assert!(proxy.call("listed", vm).await["_meta"][RECEIPT].is_object());
     assert_eq!(stage.received().len(), 2);
     assert_eq!(stage.ends(proxy).await, 0);

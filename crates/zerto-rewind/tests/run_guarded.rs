@@ -41,6 +41,7 @@ impl Pinner for Scripted {
                 next: "See that it runs.".into(),
                 candidates: vec![],
                 done: vec![],
+                plan_id: None,
             });
         }
         let change_id = request

@@ -34,7 +34,7 @@ async fn speaks_every_older_revision() {
         let tools = server.request("tools/list", json!({})).await;
         assert_eq!(
             tools["result"]["tools"].as_array().unwrap().len(),
-            5,
+            6,
             "{revision}"
         );
         let found = server
@@ -70,7 +70,7 @@ async fn speaks_the_stateless_revision() {
         .request("tools/list", json!({ "_meta": meta() }))
         .await;
     assert_eq!(list["result"]["cacheScope"], "private");
-    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 6);
     let call = json!({
         "_meta": meta(), "name": GUARD, "arguments": { "vm": "jp-ubuntu", "action": "edit" },
     });
@@ -88,7 +88,7 @@ async fn starts_and_lists_its_tools_without_a_configuration_and_without_a_zvm() 
     let missing = folder.path().join("none.json");
     let mut server = Server::initialized(&missing, "2025-11-25").await;
     let tools = server.request("tools/list", json!({})).await;
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 6);
     let result = server
         .call("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
         .await;
@@ -175,6 +175,7 @@ async fn recovering() -> (World, Server) {
     let mut scenario = Scenario::fast();
     scenario.timings.mount = Spread::fixed(Duration::from_secs(30));
     let world = World::with(scenario).await;
+    world.configure(json!({ "confirmation": "argument" }));
     let mut server = Server::initialized(&world.config(), "2025-11-25").await;
     let receipt = server
         .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
@@ -265,6 +266,29 @@ async fn progress_comes_with_the_token_that_was_given_and_ends_with_the_answer()
     assert!(updates >= 2, "{updates} updates in three seconds");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_plan_is_used_up_by_a_server_that_is_killed_in_the_middle() {
+    let (world, mut server) = recovering().await;
+    world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
+    server.child.kill().await.unwrap();
+    let plans = world.run(&["approvals", "--json"]).await.json();
+    let [plan] = plans.as_array().unwrap().as_slice() else {
+        panic!("{plans}");
+    };
+    assert_eq!(plan["decision"]["how"], "argument");
+    assert_eq!(plan["status"], "interrupted");
+    let mut next = Server::initialized(&world.config(), "2025-11-25").await;
+    let arguments = json!({ "plan_id": plan["plan_id"], "confirmed": true });
+    let answer = next.call("zerto_recover_file", arguments).await;
+    assert_eq!(error_of(&answer)["code"], "plan_used", "{answer}");
+    let mounts = world.sim.requests();
+    let mounts = mounts
+        .iter()
+        .filter(|request| request.method == "POST" && request.path.ends_with("/v1/flrs"));
+    assert_eq!(mounts.count(), 1);
+}
+
 #[tokio::test]
 async fn answers_help_and_version() {
     let world = World::new().await;
@@ -338,6 +362,10 @@ async fn a_changed_configuration_is_used_without_a_restart() {
             "zerto_recover_file",
             json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" }),
         ),
+        (
+            "zerto_diff_file",
+            json!({ "vm": "jp-ubuntu", "path": "/etc/hosts", "checkpoint": "1" }),
+        ),
     ];
     for (tool, arguments) in calls {
         let result = server.call(tool, arguments).await;
@@ -405,6 +433,7 @@ async fn calls_that_run_while_the_configuration_changes_end_as_they_began() {
     let mut scenario = Scenario::fast();
     scenario.timings.mount = Spread::fixed(Duration::from_secs(2));
     let world = World::with(scenario).await;
+    world.configure(json!({ "confirmation": "argument" }));
     let mut server = Server::initialized(&world.config(), "2025-11-25").await;
     let receipt = server
         .call(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
@@ -419,7 +448,7 @@ async fn calls_that_run_while_the_configuration_changes_end_as_they_began() {
         .await;
     world.sim.wait_for(|zvm| !zvm.sessions().is_empty()).await;
     // The new one looks for what was left behind, and leaves what another call still has.
-    world.configure(json!({ "agent": "fixed-name" }));
+    world.configure(json!({ "agent": "fixed-name", "confirmation": "argument" }));
     let found = server.call(FIND, json!({ "vm": "jp-ubuntu" })).await;
     assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
     world.write_config("{");
@@ -495,7 +524,7 @@ async fn a_line_that_is_no_json_is_answered_with_a_parse_error() {
     // Empty lines are nothing.
     server.raw("").await;
     let tools = server.request("tools/list", json!({})).await;
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 6);
 
     // Also where nothing follows, and before the handshake.
     let mut server = Server::start(&world.config());

@@ -8,6 +8,14 @@
     missing_docs
 )]
 
+#[path = "terminal/decisions.rs"]
+mod decisions;
+#[path = "terminal/guest.rs"]
+mod guest;
+#[path = "terminal/passphrase.rs"]
+mod passphrase;
+#[path = "../../rewind-core/tests/sshd/mod.rs"]
+mod sshd;
 mod support;
 
 use std::fs;

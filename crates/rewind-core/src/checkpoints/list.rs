@@ -18,9 +18,9 @@ const SINCE_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 500;
 /// What one request asks for: a day, as Zerto's own interface does.
-pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far the clock behind a journal's times may be from the ZVM's, or have been before it was set.
-pub(super) const OFF: Duration = DAY;
+pub(crate) const OFF: Duration = DAY;
 /// The longest foreign tag that is shown.
 pub(super) const TAG_SHOWN_MAX: usize = 500;
 const NOTE: &str = "Times are by the ZVM's clock. expected_until is an estimate from the configured history: a full \
@@ -103,7 +103,13 @@ async fn tagged(
 
 /// Before which there is nothing in the journal: nothing before it is asked for.
 pub(super) async fn earliest(zvm: &Zvm, vpg: &FoundVpg) -> Result<Option<Timestamp>, Error> {
-    let first = match &vpg.vpg.earliest_checkpoint {
+    let first = begins(zvm, vpg).await?;
+    Ok(first.map(|first| earlier(first, OFF)))
+}
+
+/// The time of the first checkpoint of the journal.
+pub(crate) async fn begins(zvm: &Zvm, vpg: &FoundVpg) -> Result<Option<Timestamp>, Error> {
+    Ok(match &vpg.vpg.earliest_checkpoint {
         Some(first) => Some(first.time),
         None => zvm
             .journal_stats(vpg.id())
@@ -111,8 +117,7 @@ pub(super) async fn earliest(zvm: &Zvm, vpg: &FoundVpg) -> Result<Option<Timesta
             .map_err(|error| vpg.failed(error))?
             .earliest
             .map(|first| first.time),
-    };
-    Ok(first.map(|first| earlier(first, OFF)))
+    })
 }
 
 /// A checkpoint with an empty tag is an automatic one.
@@ -144,6 +149,8 @@ fn listed(vpg: &FoundVpg, row: &Checkpoint) -> ListedCheckpoint {
         tagged_at: None,
         used_for_flr: tag::without_suffix(tag) != tag.trim(),
         expected_until: expected_until(&vpg.vpg, row.time),
+        guard: None,
+        recoveries: Vec::new(),
     };
     let parsed = tag::parse(tag);
     listed.tagged_at = parsed.at().map(as_shown);

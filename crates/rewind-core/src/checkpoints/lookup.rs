@@ -142,6 +142,20 @@ pub(crate) async fn choose(
     mountable(zvm, found, chosen).await
 }
 
+/// The newest checkpoint of a VPG.
+pub(crate) async fn latest(zvm: &Zvm, vpg: &FoundVpg) -> Result<Chosen, Error> {
+    let stats = zvm.journal_stats(vpg.id()).await;
+    let newest = stats.map_err(|error| vpg.failed(error))?.latest;
+    let empty = || {
+        let message = format!("the journal of VPG {} is empty", vpg.name());
+        Error::new(ErrorCode::CheckpointGone, message)
+    };
+    Ok(Chosen {
+        vpg: vpg.clone(),
+        checkpoint: newest.ok_or_else(empty)?,
+    })
+}
+
 /// The VPGs that `vpg` names; all without it.
 fn narrowed<'a>(found: &'a Found, vpg: Option<&str>) -> Result<Vec<&'a FoundVpg>, Error> {
     let Some(wanted) = vpg.map(str::trim) else {

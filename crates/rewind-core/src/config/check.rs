@@ -83,7 +83,7 @@ pub(super) fn config(
         guard: guard(raw.guard)?,
         confirmation: raw.confirmation.unwrap_or_default(),
         previews: raw.previews.unwrap_or_default(),
-        guests: guests(raw.guests.unwrap_or_default())?,
+        guests: guests(raw.guests.unwrap_or_default(), folder)?,
         revision: Default::default(),
     })
 }
@@ -454,30 +454,60 @@ fn guard(raw: Option<RawGuard>) -> Result<GuardSettings, Mistake> {
     Ok(settings)
 }
 
-fn guests(raw: BTreeMap<String, RawGuest>) -> Result<BTreeMap<String, Guest>, Mistake> {
+fn guests(
+    raw: BTreeMap<String, RawGuest>,
+    folder: &Path,
+) -> Result<BTreeMap<String, Guest>, Mistake> {
     raw.into_iter()
-        .map(|(vm, RawGuest { ssh, sudo })| {
-            let key = || format!("guests.{}", text::display(&vm, 80));
+        .map(|(vm, raw)| {
+            let key = format!("guests.{}", text::display(&vm, 80));
             if vm.trim().is_empty() {
                 return Err(Mistake::new(
-                    key(),
+                    key,
                     "a VM's name is empty",
                     "write the VM's name",
                 ));
             }
-            // A leading dash would be an option of the ssh client.
-            if ssh.is_empty()
-                || ssh.starts_with('-')
-                || ssh.contains(|c: char| c.is_whitespace() || c.is_control())
-            {
-                let key = format!("{}.ssh", key());
-                return Err(Mistake::new(
-                    key,
-                    "is no SSH destination",
-                    "write \"user@host\" or \"host\"",
-                ));
-            }
-            Ok((vm, Guest { ssh, sudo }))
+            Ok((vm, guest(&key, raw, folder)?))
         })
         .collect()
+}
+
+fn guest(key: &str, raw: RawGuest, folder: &Path) -> Result<Guest, Mistake> {
+    let RawGuest {
+        ssh,
+        sudo,
+        ssh_config,
+        sftp_server,
+    } = raw;
+    // A leading dash would be an option of the ssh client.
+    if ssh.is_empty()
+        || ssh.starts_with('-')
+        || ssh.contains(|c: char| c.is_whitespace() || c.is_control())
+    {
+        return Err(Mistake::new(
+            format!("{key}.ssh"),
+            "is no SSH destination",
+            "write \"user@host\" or \"host\"",
+        ));
+    }
+    // It stands in a remote command line.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    if let Some(server) = &sftp_server
+        && (!server.starts_with('/') || !server.chars().all(plain))
+    {
+        return Err(Mistake::new(
+            format!("{key}.sftp_server"),
+            "is no plain absolute path",
+            "write the path of the SFTP server in the guest, such as \"/usr/lib/openssh/sftp-server\"",
+        ));
+    }
+    Ok(Guest {
+        ssh,
+        sudo,
+        ssh_config: ssh_config
+            .map(|file| path(&format!("{key}.ssh_config"), &file, folder))
+            .transpose()?,
+        sftp_server,
+    })
 }

@@ -50,6 +50,8 @@ pub(super) struct RawGuest {
     pub(super) ssh: String,
     #[serde(default)]
     pub(super) sudo: bool,
+    pub(super) ssh_config: Option<String>,
+    pub(super) sftp_server: Option<String>,
 }
 
 /// A string that no error shows, whatever stands in its place.

@@ -6,7 +6,6 @@ use crate::{
     config::{Config, ConfigError},
     enforce,
     private::{Writer, others_may_write},
-    rewind,
     state::State,
     text,
 };
@@ -32,18 +31,11 @@ pub(super) async fn inspect(file: PathBuf) -> Result<(Config, Vec<Check>, Step<(
         .await
         .ok_or_else(|| vec![Check::silent(id::CONFIGURATION, &shown)])?
         .map_err(unusable)?;
-    let usable = rewind::check(&config);
     let mut readable = Ok(());
-    let first = match usable {
-        Ok(()) => Check::ok(id::CONFIGURATION, shown),
-        Err(error) => {
-            readable = Err(id::CONFIGURATION);
-            Check::of_error(id::CONFIGURATION, error)
-        }
-    };
+    let first = Check::ok(id::CONFIGURATION, shown);
     let second = match (open, who) {
         (Err(error), _) => {
-            readable = readable.and(Err(id::CONFIG_FILE));
+            readable = Err(id::CONFIG_FILE);
             Check::of_error(id::CONFIG_FILE, error.into())
         }
         (Ok(()), Some((who, mode))) => writable(id::CONFIG_FILE, &config.file, &who, mode),

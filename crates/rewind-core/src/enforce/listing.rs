@@ -8,8 +8,8 @@ use crate::{
     catalog::{self, Entry, RuleError, Unprotected},
     guard::Intent,
     rewind::Core,
-    state::{self, arguments_digest},
-    text,
+    state::{self, Asked, Refusal, arguments_digest},
+    text::{self, remembered},
 };
 
 const SHOWN_MAX_LEN: usize = 100;
@@ -74,10 +74,25 @@ impl Listing {
         };
         Intent::checked(core, &request, call)
     }
+
+    /// As it is remembered where it is refused.
+    pub fn refusal(&self, core: &Core, call: &Call, error: &Error) -> Refusal {
+        let refusal = core.refusal(Asked::Call, call, error);
+        Refusal {
+            vm: remembered(&self.vms.join(", ")),
+            change: self
+                .change
+                .as_deref()
+                .and_then(remembered)
+                .or(refusal.change),
+            call: Some(self.call.clone()),
+            ..refusal
+        }
+    }
 }
 
 /// The call as it is remembered. Arguments that are left out are none.
-pub(super) fn record(call: &catalog::Call<'_>) -> state::ToolCall {
+pub(crate) fn record(call: &catalog::Call<'_>) -> state::ToolCall {
     let none = Value::Object(Map::new());
     let arguments = if call.arguments.is_null() {
         &none

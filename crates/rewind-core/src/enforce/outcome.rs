@@ -1,4 +1,4 @@
-//! How guarded calls end: written down beside the calls, so that nothing waits for the disk.
+//! How guarded calls end, and what was refused: written down beside the calls, so that nothing waits for the disk.
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
@@ -8,9 +8,9 @@ use std::{
 };
 
 use super::Outcome;
-use crate::state::{State, calls::CallId};
+use crate::state::{Refusal, State, calls::CallId};
 
-/// Writes outcomes down, on a thread of its own. Dropping it waits until all are written.
+/// Writes outcomes and refusals down, on a thread of its own. Dropping it waits until all are written.
 #[derive(Debug)]
 pub(super) struct Recorder {
     state: State,
@@ -26,6 +26,7 @@ struct Writer {
 #[derive(Debug)]
 enum Told {
     Ended(CallId, Outcome),
+    Refused(Box<Refusal>),
     /// Somebody waits until what was told before is written.
     Flush(SyncSender<()>),
 }
@@ -38,18 +39,27 @@ impl Recorder {
         }
     }
 
-    fn record(&self, call: CallId, outcome: Outcome) {
+    fn ended(&self, call: CallId, outcome: Outcome) {
+        self.record(Told::Ended(call, outcome));
+    }
+
+    pub fn refused(&self, refusal: Refusal) {
+        self.record(Told::Refused(Box::new(refusal)));
+    }
+
+    fn record(&self, told: Told) {
         let mut slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
             *slot = Writer::start(self.state.clone());
         }
-        let sent = slot
-            .as_ref()
-            .is_some_and(|writer| writer.told.send(Told::Ended(call, outcome)).is_ok());
+        let unsent = match slot.as_ref() {
+            Some(writer) => writer.told.send(told).err().map(|unsent| unsent.0),
+            None => Some(told),
+        };
         drop(slot);
-        if !sent {
+        if let Some(told) = unsent {
             // No thread could be started.
-            write(&self.state, call, outcome);
+            write(&self.state, told);
         }
     }
 
@@ -86,17 +96,24 @@ impl Writer {
 
 fn run(state: &State, heard: &Receiver<Told>) {
     for told in heard {
-        match told {
-            Told::Ended(call, outcome) => write(state, call, outcome),
-            // Whoever waited may have gone.
-            Told::Flush(done) => drop(done.send(())),
-        }
+        write(state, told);
     }
 }
 
-fn write(state: &State, call: CallId, outcome: Outcome) {
-    if let Err(error) = state.call_ended(call, outcome) {
-        tracing::warn!(%error, outcome = outcome.as_str(), "the outcome of a call can't be remembered");
+fn write(state: &State, told: Told) {
+    match told {
+        Told::Ended(call, outcome) => {
+            if let Err(error) = state.call_ended(call, outcome) {
+                tracing::warn!(%error, outcome = outcome.as_str(), "the outcome of a call can't be remembered");
+            }
+        }
+        Told::Refused(refusal) => {
+            if let Err(error) = state.refused(&refusal) {
+                tracing::warn!(%error, code = refusal.code.as_str(), "a refusal can't be remembered");
+            }
+        }
+        // Whoever waited may have gone.
+        Told::Flush(done) => drop(done.send(())),
     }
 }
 
@@ -155,7 +172,7 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.recorder.record(call, self.otherwise);
+            self.recorder.ended(call, self.otherwise);
         }
     }
 }

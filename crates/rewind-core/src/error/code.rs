@@ -81,10 +81,34 @@ codes! {
         next "Read the ZVM's reason; try again or choose another checkpoint.";
     ConfirmationRequired "confirmation_required" exit 3:
         "A human has to agree before anything is mounted."
-        next "Show the message to a human, word for word; only when they agree, call again with the same arguments and `confirmed: true`.";
+        next "Show the message to a human, word for word, and wait for their decision.";
     Declined "declined" exit 3:
         "A human declined."
         next "Do nothing; ask the human what they want instead.";
+    PlanForeign "plan_foreign" exit 3:
+        "No plan of this id is this user's and this ZVM's."
+        next "Ask for the recovery without a plan id: that makes a plan of its own.";
+    PlanExpired "plan_expired" exit 3:
+        "The plan was not carried out in time: it is valid for ten minutes."
+        next "Ask for the recovery again, without a plan id: a human decides on the new plan.";
+    PlanUsed "plan_used" exit 3:
+        "The plan was carried out already; each is carried out at most once."
+        next "Ask for the recovery again, without a plan id, if it is still wanted: a human decides on the new plan.";
+    PlanAltered "plan_altered" exit 3:
+        "The call is not the one that the plan was made for."
+        next "Call with the arguments that the plan was made for, or without a plan id for a new plan.";
+    PlanChanged "plan_changed" exit 3:
+        "What the human agreed to is not as it was any more."
+        next "Ask for the recovery again, without a plan id: a human decides on the new plan.";
+    PlanDecided "plan_decided" exit 3:
+        "The plan was decided already; a decision is final."
+        next "Ask for the recovery again, without a plan id, if another decision is wanted: that makes a new plan.";
+    PassphraseRefused "passphrase_refused" exit 3:
+        "The approver's passphrase was wrong, or was tried too often."
+        next "Try again with the right passphrase; after five wrong ones none is accepted for some minutes.";
+    NotAllRecovered "not_all_recovered" exit 1:
+        "Not every path was recovered; each has its own outcome."
+        next "Read each path's outcome, and ask again for those that are still wanted.";
     LoginRefused "login_refused" exit 5:
         "The ZVM refused the login, or no login is tried because earlier ones were refused."
         next "Check `username` (or `client_id`) in the configuration, and the password (or client secret) there or wherever the configuration takes it from. After three refusals none is tried with the same ones: the account would be locked.";
@@ -127,6 +151,18 @@ codes! {
     DownloadIncomplete "download_incomplete" exit 1:
         "What arrived is not what the listing promised; nothing was kept."
         next "Try again; if it happens again, look at the ZVM's health.";
+    GuestNotConfigured "guest_not_configured" exit 2:
+        "No way into this VM's guest is configured."
+        next "Name the VM in `guests` of the configuration, or leave `restore` out: then the file is downloaded to this host.";
+    GuestUnreachable "guest_unreachable" exit 1:
+        "The guest can't be reached over SSH, or the connection broke."
+        next "Make sure that `ssh` reaches the guest from here, then try again. What a broken connection left in the guest is removed then.";
+    GuestConflict "guest_conflict" exit 1:
+        "What is in the guest is not what was agreed to, or something is in the way. Nothing was overwritten."
+        next "Look at what is there now, then ask again: a human decides on what is there now.";
+    GuestFailed "guest_failed" exit 1:
+        "A file could not be read or written in the guest."
+        next "Read the reason, put it right in the guest, and ask again.";
     Denied "denied" exit 3:
         "The catalog does not allow this tool."
         next "Don't call the tool; ask a human.";

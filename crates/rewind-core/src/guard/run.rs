@@ -48,10 +48,10 @@ pub(crate) struct Guarding<'a> {
 
 pub(crate) async fn guard(
     core: &Core,
-    request: GuardRequest,
+    request: &GuardRequest,
     call: &Call,
 ) -> Result<Receipt, Error> {
-    let intent = Intent::checked(core, &request, call)?;
+    let intent = Intent::checked(core, request, call)?;
     let guarding = Guarding::new(core, call);
     let found = guarding.find(&request.vm).await?;
     refuse_what_can_not_work(&found)?;
@@ -244,7 +244,7 @@ impl Guard<'_> {
         let record = GuardRecord {
             zvm: core.config.zvm(),
             agent: self.tag.agent().to_owned(),
-            client: Some(text::display(&call.caller, 200)).filter(|caller| !caller.is_empty()),
+            client: text::remembered(&call.caller),
             change: self.tag.change().to_owned(),
             vm_identifier: found.vm_identifier.clone(),
             vm_name: found.vm.clone(),

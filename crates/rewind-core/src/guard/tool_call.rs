@@ -24,7 +24,7 @@ const UNUSABLE: &str = "Give the tool call's own `arguments`, as the tool will g
 
 pub(crate) async fn guard_tool_call(
     core: &Core,
-    request: ToolCall,
+    request: &ToolCall,
     call: &Call,
 ) -> Result<GuardDecision, Error> {
     if request.tool.trim().is_empty() {

@@ -39,6 +39,18 @@ pub(crate) struct FoundVpg {
     pub refused: Option<(ErrorCode, String)>,
 }
 
+/// Of which only the journal matters.
+impl From<Vpg> for FoundVpg {
+    fn from(vpg: Vpg) -> Self {
+        Self {
+            vpg,
+            status: String::new(),
+            sub_status: String::new(),
+            refused: None,
+        }
+    }
+}
+
 impl FoundVpg {
     /// A VPG, with its state by name and what that means. `entity` is what the row of a VM says that it is protected as.
     pub async fn of(

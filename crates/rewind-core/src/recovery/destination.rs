@@ -17,17 +17,19 @@ use uuid::Uuid;
 const COMPONENT_MAX_BYTES: usize = 200;
 const COMPONENTS_MAX: usize = 32;
 
-/// What the default destination is made of.
-pub(crate) struct Source<'a> {
+/// What a destination is made of.
+pub(crate) struct Naming<'a> {
     pub vm: &'a str,
     pub checkpoint: u64,
     /// The folders in the guest that lead to it, outermost first.
     pub folders: &'a [String],
     /// The name of the file or folder in the guest.
     pub name: &'a str,
+    /// It is one of several: what is named is the folder for all of them.
+    pub several: bool,
 }
 
-impl Source<'_> {
+impl Naming<'_> {
     /// A folder of its own for each of a checkpoint's folders: files of one name don't meet.
     fn folder(&self, recover_dir: &Path) -> PathBuf {
         let checkpoint = recover_dir
@@ -50,7 +52,15 @@ impl Destination {
         checkpoint: u64,
         path: &GuestPath,
     ) -> Result<PathBuf, Error> {
-        Target::for_path(self, recover_dir, vm, checkpoint, path).map(|target| target.path())
+        let folders = path.folders();
+        let naming = Naming {
+            vm,
+            checkpoint,
+            folders: &folders,
+            name: path.name(),
+            several: false,
+        };
+        Target::new(self, recover_dir, &naming).map(|target| target.path())
     }
 }
 
@@ -65,31 +75,17 @@ pub(crate) struct Target {
     mark: String,
 }
 
-impl Target {
-    /// Where the path of a guest would land.
-    pub fn for_path(
-        destination: &Destination,
-        recover_dir: &Path,
-        vm: &str,
-        checkpoint: u64,
-        path: &GuestPath,
-    ) -> Result<Self, Error> {
-        let source = Source {
-            vm,
-            checkpoint,
-            folders: &path.folders(),
-            name: path.name(),
-        };
-        Self::new(destination, recover_dir, &source)
-    }
+/// Each time, another recovery has to end in a moment as short as that between two calls.
+const PREPARE_TRIES: u32 = 5;
 
+impl Target {
     /// Checks where it would land; makes nothing.
     pub fn new(
         destination: &Destination,
         recover_dir: &Path,
-        source: &Source<'_>,
+        naming: &Naming<'_>,
     ) -> Result<Self, Error> {
-        let name = local_name(source.name);
+        let name = local_name(naming.name);
         let target = match destination {
             Destination::Folder(folder) => Self {
                 folder: whole(folder)?,
@@ -102,7 +98,10 @@ impl Target {
                     .map_err(|error| unusable(recover_dir, &error))?;
                 let (folder, name) =
                     match inside.as_deref().filter(|inside| !inside.trim().is_empty()) {
-                        None => (source.folder(&recover_dir), name),
+                        None => (naming.folder(&recover_dir), name),
+                        Some(inside) if naming.several => {
+                            inside_of(&recover_dir, &format!("{inside}/"), name)?
+                        }
                         Some(inside) => inside_of(&recover_dir, inside, name)?,
                     };
                 Self {
@@ -113,21 +112,56 @@ impl Target {
                 }
             }
         };
-        target.check_way()?;
-        target.check_containment()?;
-        target.check_free()?;
-        target.check_folder()?;
-        Ok(target)
+        target.check()
+    }
+
+    /// The place that a plan names, checked again; makes nothing.
+    pub fn agreed(to: &Path, within: Option<&Path>) -> Result<Self, Error> {
+        let (Some(folder), Some(name)) = (to.parent(), to.file_name().and_then(OsStr::to_str))
+        else {
+            let error = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(unusable(to, &error));
+        };
+        let target = Self {
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            within: within.map(Path::to_owned),
+            mark: mark(),
+        };
+        target.check()
+    }
+
+    fn check(self) -> Result<Self, Error> {
+        self.check_way()?;
+        self.check_containment()?;
+        self.check_free()?;
+        self.check_folder()?;
+        Ok(self)
+    }
+
+    /// Where it lands, as a plan has it.
+    pub fn written(&self) -> Result<String, Error> {
+        written(&self.path())
+    }
+
+    /// The folder that it must not lie outside of, as a plan has it.
+    pub fn within(&self) -> Result<Option<String>, Error> {
+        self.within.as_deref().map(written).transpose()
+    }
+
+    /// In a folder of ours.
+    pub fn in_folder(folder: &Path, name: String) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            name,
+            within: None,
+            mark: mark(),
+        }
     }
 
     /// Where it lands.
     pub fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
-    }
-
-    /// The path, safe to show.
-    pub fn shown(&self) -> String {
-        text::display(&self.path().to_string_lossy(), 4096)
     }
 
     /// Where it is worked, before anything is made.
@@ -144,23 +178,41 @@ impl Target {
         let mut place = Place {
             target: self,
             created: Vec::new(),
+            hold: None,
             kept: false,
         };
-        let target = &place.target;
-        if let Some(within) = &target.within
-            && !within.exists()
-        {
-            make_folders(within, &mut place.created).map_err(|error| unusable(within, &error))?;
+        for left in (0..PREPARE_TRIES).rev() {
+            let target = &place.target;
+            if let Some(within) = &target.within
+                && !within.exists()
+            {
+                make_folders(within, &mut place.created)
+                    .map_err(|error| unusable(within, &error))?;
+            }
+            make_folders(&target.folder, &mut place.created)
+                .map_err(|error| unusable(&target.folder, &error))?;
+            target.check_way()?;
+            target.check_containment()?;
+            target.check_free()?;
+            remove_stale(&target.folder);
+            // Rather now than after the mount.
+            match target.temporary_file() {
+                Ok(hold) => {
+                    place.hold = Some(hold);
+                    break;
+                }
+                // Another recovery, which had made the folder, has ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && left > 0 => {}
+                Err(error) => return Err(unusable(&target.folder, &error)),
+            }
         }
-        make_folders(&target.folder, &mut place.created)
-            .map_err(|error| unusable(&target.folder, &error))?;
-        target.check_way()?;
-        target.check_containment()?;
-        target.check_free()?;
-        remove_stale(&target.folder);
-        // Rather now than after the mount.
-        tempfile::tempfile_in(&target.folder).map_err(|error| unusable(&target.folder, &error))?;
         Ok(place)
+    }
+
+    fn temporary_file(&self) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new()
+            .prefix(&self.mark)
+            .tempfile_in(&self.folder)
     }
 
     fn check_free(&self) -> Result<(), Error> {
@@ -240,8 +292,16 @@ impl Target {
     }
 }
 
-fn mark() -> String {
+/// What begins the names of what is not complete yet, for one recovery alone.
+pub(super) fn mark() -> String {
     format!("{TEMPORARY}{}-", Uuid::new_v4().simple())
+}
+
+fn written(path: &Path) -> Result<String, Error> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is no UTF-8");
+        unusable(path, &error)
+    })
 }
 
 #[cfg(unix)]
@@ -316,6 +376,8 @@ pub(crate) struct Place {
     target: Target,
     /// Outermost first.
     created: Vec<PathBuf>,
+    /// Empty. As long as it is there, another recovery that has made the folder does not remove it.
+    hold: Option<NamedTempFile>,
     kept: bool,
 }
 
@@ -330,9 +392,8 @@ impl Place {
 
     /// A file, not complete yet, that only this user can read.
     pub fn temporary_file(&self) -> Result<NamedTempFile, Error> {
-        tempfile::Builder::new()
-            .prefix(&self.target.mark)
-            .tempfile_in(self.folder())
+        self.target
+            .temporary_file()
             .map_err(|error| unusable(self.folder(), &error))
     }
 
@@ -379,6 +440,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.hold = None;
         if !self.kept {
             for folder in self.created.iter().rev() {
                 // Only an empty one goes.

@@ -229,7 +229,7 @@ fn worth_another_try(error: &Error) -> bool {
     may_pass
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {

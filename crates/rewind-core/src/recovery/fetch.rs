@@ -107,6 +107,11 @@ fn write(
     Ok((file, hex(&hash.finalize())))
 }
 
+/// Of all of it, hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 /// Hexadecimal, lower case.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

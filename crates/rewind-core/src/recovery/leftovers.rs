@@ -6,7 +6,7 @@ use crate::{
     rewind::Core,
     state::{
         State, StateError,
-        interrupted::InterruptedGuard,
+        interrupted::Interrupted,
         places::{PlaceId, WorkPlace},
     },
     text,
@@ -23,33 +23,23 @@ const LOCK: &str = "clean-up.lock";
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A place of which the state knows that something incomplete may be left there.
-pub(super) struct Noted {
-    /// None: the state can't know it.
-    id: Option<PlaceId>,
-    place: WorkPlace,
-}
+/// Places of which the state knows that something incomplete may be left there.
+pub(super) struct Noted(Vec<(PlaceId, WorkPlace)>);
 
 /// Writes down where a recovery is about to work.
-pub(super) async fn note(core: &Core, place: WorkPlace) -> Result<Noted, Error> {
-    let noted = place.clone();
-    let id = core
-        .with_state(move |state| state.place_begun(&noted))
+pub(super) async fn note(core: &Core, places: Vec<WorkPlace>) -> Result<Noted, Error> {
+    let noted = core
+        .with_state(move |state| state.places_begun(places))
         .await?;
-    Ok(Noted { id, place })
+    Ok(Noted(noted))
 }
 
 impl Noted {
     /// The recovery makes nothing there any more. What a cancelled one is still busy with stays noted, until this process has ended.
     pub async fn left(self, core: &Core) {
-        let Self { id, place } = self;
-        let Some(id) = id else { return };
         let clean = core.with_state(move |state| {
-            if has_marked(&place) {
-                Ok(())
-            } else {
-                state.place_clean(id)
-            }
+            let clean = self.0.into_iter().filter(|(_, place)| !has_marked(place));
+            state.places_clean(clean.map(|(id, _)| id).collect())
         });
         if let Err(error) = clean.await {
             tracing::warn!(%error, "it can't be remembered that a recovery left nothing behind");
@@ -57,7 +47,7 @@ impl Noted {
     }
 }
 
-pub(super) async fn close_interrupted(core: &Core) -> Result<(), Error> {
+pub(crate) async fn close_interrupted(core: &Core) -> Result<(), Error> {
     let locks = core.locks.clone();
     let closed = core.with_state(move |state| {
         let closed = close(state);
@@ -66,7 +56,29 @@ pub(super) async fn close_interrupted(core: &Core) -> Result<(), Error> {
         }
         closed
     });
-    for guard in closed.await? {
+    let Interrupted {
+        guards,
+        plans,
+        guest_writes,
+    } = closed.await?;
+    for plan in plans {
+        core.warn(format!(
+            "a recovery was interrupted: plan {plan} was begun, and its process ended before it was done. What it had placed is complete; what \
+             was not complete is removed"
+        ));
+    }
+    for write in guest_writes {
+        core.warn(format!(
+            "a restore was interrupted: its process ended while it was writing {} in the guest of {} (restore {}). The file there is the old one \
+             or the new one, never a half. What is left beside it is removed when that guest is reached the next time: by a comparison, \
+             another restore, or `zerto-rewind undo-restore {}`",
+            text::named_exactly(&write.target, 500),
+            text::named(&write.vm, 200),
+            write.name,
+            write.name
+        ));
+    }
+    for guard in guards {
         core.warn(format!(
             "a guard was interrupted: its process ended before the tag was known to be listed, and nobody was told that the change may be \
              made. {} (begun at {:.0})",
@@ -77,22 +89,25 @@ pub(super) async fn close_interrupted(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-fn close(state: &State) -> Result<Vec<InterruptedGuard>, StateError> {
+fn close(state: &State) -> Result<Interrupted, StateError> {
+    let mut closed = Interrupted::default();
     if state.dead_owners()?.is_empty() {
-        return Ok(Vec::new());
+        return Ok(closed);
     }
     let Some(_alone) = alone(state) else {
-        return Ok(Vec::new());
+        return Ok(closed);
     };
-    let mut guards = Vec::new();
     // Another process may have been quicker.
     for owner in state.dead_owners()? {
         for place in state.places_left(&owner)? {
             remove_marked(&place);
         }
-        guards.extend(state.close_interrupted(&owner)?);
+        let of_this = state.close_interrupted(&owner)?;
+        closed.guards.extend(of_this.guards);
+        closed.plans.extend(of_this.plans);
+        closed.guest_writes.extend(of_this.guest_writes);
     }
-    Ok(guards)
+    Ok(closed)
 }
 
 fn alone(state: &State) -> Option<File> {

@@ -1,7 +1,7 @@
 //! FLR sessions that a process of ours left behind, and those that stand in the way. What is not ours is never touched.
 use super::{
     leftovers::close_interrupted,
-    session::{busy_with, closed, left, unmount_until_gone},
+    session::{busy_with, closed, closing, left, unmount_until_gone},
 };
 use crate::{
     Error,
@@ -136,10 +136,9 @@ async fn clean_up_one(core: &Core, orphan: &OpenSession, seen: &mut Seen) -> Res
     };
     if let Some(id) = id.filter(|_| was_open) {
         tracing::info!(session = %id, "unmounting an FLR session that was left behind");
+        closing(core, orphan.id).await;
         if let Err(why) = unmount_until_gone(core, &id).await {
-            if orphan.left.as_ref() != Some(&why) {
-                left(core, orphan.id, &why).await;
-            }
+            left(core, orphan.id, &why).await;
             return Ok(false);
         }
     }

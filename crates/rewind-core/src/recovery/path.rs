@@ -3,7 +3,6 @@ use crate::{Error, ErrorCode, text};
 
 /// Linux's longest path, in bytes.
 const PATH_MAX_LEN: usize = 4096;
-const SHOWN_MAX_LEN: usize = 1_000;
 
 /// A path that was checked: every component is a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +70,26 @@ impl GuestPath {
         drive.into_iter().chain(folders.iter().cloned()).collect()
     }
 
-    fn components(&self) -> &[String] {
+    /// As it is written: it parses back into the same path.
+    pub fn written(&self) -> String {
+        match self {
+            Self::Posix(components) => format!("/{}", components.join("/")),
+            Self::Windows(drive, components) => format!("{drive}:\\{}", components.join("\\")),
+            Self::Partition(components) => components.join("/"),
+        }
+    }
+
+    /// The same kind of path, with other components.
+    pub fn with(&self, components: Vec<String>) -> Self {
+        match self {
+            Self::Posix(_) => Self::Posix(components),
+            Self::Windows(drive, _) => Self::Windows(*drive, components),
+            Self::Partition(_) => Self::Partition(components),
+        }
+    }
+
+    /// Its names, outermost first.
+    pub fn components(&self) -> &[String] {
         let (Self::Posix(components) | Self::Windows(_, components) | Self::Partition(components)) =
             self;
         components
@@ -81,20 +99,25 @@ impl GuestPath {
 impl GuestPath {
     /// As it stands within a sentence.
     pub(crate) fn told(&self) -> String {
-        text::named(&self.to_string(), SHOWN_MAX_LEN)
+        told_path(&self.written())
     }
 }
 
 /// As a person reads it.
 impl std::fmt::Display for GuestPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = match self {
-            Self::Posix(components) => format!("/{}", components.join("/")),
-            Self::Windows(drive, components) => format!("{drive}:\\{}", components.join("\\")),
-            Self::Partition(components) => components.join("/"),
-        };
-        f.write_str(&text::exact(&shown, PATH_MAX_LEN))
+        f.write_str(&shown_path(&self.written()))
     }
+}
+
+/// A path in a guest, as a person reads it: what can't be seen is escaped.
+pub(crate) fn shown_path(written: &str) -> String {
+    text::exact(written, PATH_MAX_LEN)
+}
+
+/// As [`shown_path`], within a text of ours.
+pub(crate) fn told_path(written: &str) -> String {
+    text::named_exactly(written, PATH_MAX_LEN)
 }
 
 /// A partition's name is not known beforehand, but it is more than a word, and something is on it.

@@ -1,112 +1,253 @@
-//! What a recovery would do, so that a human can agree to exactly that.
-use super::{RecoverRequest, destination::Target, path::GuestPath};
+//! What a recovery would do, so that a human can agree to exactly that; and whether it still is so.
+use super::{
+    Destination, Paths, RecoverRequest,
+    destination::{Naming, Target},
+    in_guest::{self, divide},
+    path::{GuestPath, told_path},
+    preview::{Found as Sources, Wanted},
+    session::Mount,
+};
 use crate::{
-    Call, Error, RecoveryPlan,
-    checkpoints::{self, Chosen, Wanted, as_shown},
+    Call, Error, ErrorCode,
+    call::Watch,
+    checkpoints::{self, Chosen, as_shown, expected_until},
     clock::ZvmClock,
+    config::Previews,
+    plan::{Decides, Effect, PLAN_LIFE, PREVIEW_LIFE, Plan, Present, Source, new_id},
     protection::{self, Found},
     rewind::Core,
     text,
 };
 use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
 
-/// Longer than any path that is accepted.
-const SHOWN_MAX_LEN: usize = 5_000;
-
-/// A plan, and what is needed to carry it out.
-pub(super) struct Planned {
-    pub found: Found,
-    pub chosen: Chosen,
-    pub path: GuestPath,
-    pub target: Target,
-    pub clock: ZvmClock,
-    pub plan: RecoveryPlan,
-}
-
-pub(crate) async fn plan(
-    core: &Core,
+/// A plan of what is asked for: a preview, where patterns have to be looked for and nobody has agreed to that, else the effects.
+/// Where somebody has, the checkpoint is mounted to look for them, and unmounted.
+pub(crate) async fn make(
+    core: &Arc<Core>,
     request: &RecoverRequest,
     call: &Call,
-) -> Result<RecoveryPlan, Error> {
-    let work = make(core, request);
-    Ok(call
-        .watch()
-        .during(|| "finding the VM and the checkpoint".to_owned(), work)
-        .await?
-        .plan)
+) -> Result<Plan, Error> {
+    let watch = call.watch();
+    // What can be told without the ZVM comes first.
+    let wanted = Wanted::parse(&request.paths)?;
+    let checkpoint = checkpoints::Wanted::parse(&request.checkpoint)?;
+    utf8(&request.destination)?;
+    one_place(request)?;
+    let finding = || "finding the VM and the checkpoint".to_owned();
+    let find = Subject::find(core, &request.vm, &checkpoint, request.vpg.as_deref());
+    let subject = watch.during(finding, find).await?;
+    let patterns = wanted.patterns();
+    let mut plan = subject.plan(core, request);
+    let sources = if patterns.is_empty() {
+        wanted.unseen()
+    } else if core.config.previews == Previews::Free || preview_holds(core, &plan).await? {
+        let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
+        wanted.look(core, mount, &plan.vm, &watch).await?
+    } else {
+        plan.decides = Decides::Preview {
+            looks_for: patterns,
+        };
+        return Ok(plan);
+    };
+    let Sources { sources, notes } = sources;
+    let divided = divide(sources, request.restore)?;
+    let mut effects = subject.place(core, request, divided.placed)?;
+    plan.notes = notes;
+    plan.notes.extend(divided.notes);
+    if let Some(restore) = request.restore
+        && !divided.written.is_empty()
+    {
+        let (written, notes) =
+            in_guest::plan(core, &subject, restore, divided.written, &watch).await?;
+        effects.extend(written);
+        plan.notes.extend(notes);
+    }
+    plan.decides = Decides::Effects { effects };
+    Ok(plan)
 }
 
-pub(super) async fn make(core: &Core, request: &RecoverRequest) -> Result<Planned, Error> {
-    // What can be told without the ZVM comes first.
-    let path = GuestPath::parse(&request.path)?;
-    let wanted = Wanted::parse(&request.checkpoint)?;
-    let found = protection::find(&core.zvm, &request.vm).await?;
-    let vpg = request.vpg.as_deref().filter(|vpg| !vpg.trim().is_empty());
-    let chosen = checkpoints::choose(core, &found, &wanted, vpg).await?;
-    let target = Target::for_path(
-        &request.destination,
-        &core.config.recover_dir,
-        &found.vm,
-        chosen.checkpoint.id.0,
-        &path,
-    )?;
-    let clock = ZvmClock::read(&core.zvm).await?;
-    let plan = describe(&found, &chosen, &path, &target, clock.at());
-    Ok(Planned {
-        found,
-        chosen,
-        path,
-        target,
-        clock,
-        plan,
+/// Back in the guest, or here.
+fn one_place(request: &RecoverRequest) -> Result<(), Error> {
+    let named = match &request.destination {
+        Destination::InRecoverDir(inside) => inside.is_some(),
+        Destination::Folder(_) => true,
+    };
+    match request.restore {
+        Some(_) if named => Err(Error::new(
+            ErrorCode::InvalidArgument,
+            "a destination on this host and `restore` exclude each other",
+        )
+        .with_next("Leave one of them out.")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether somebody has agreed to look into the checkpoint, and that still holds.
+pub(crate) async fn preview_holds(core: &Core, plan: &Plan) -> Result<bool, Error> {
+    let (plan, now) = (plan.clone(), core.state.now());
+    core.with_state(move |state| state.preview_approved(&plan, now - PREVIEW_LIFE, now))
+        .await
+}
+
+/// What is needed to carry a plan out.
+pub(super) struct Verified {
+    pub subject: Subject,
+    /// One per effect; none for what ends in the guest.
+    pub targets: Vec<Option<Target>>,
+}
+
+/// Whether a plan would be made in the same way now.
+pub(super) async fn verify(
+    core: &Arc<Core>,
+    plan: &Plan,
+    watch: &Watch<'_>,
+) -> Result<Verified, Error> {
+    let checkpoint = checkpoints::Wanted::parse(&plan.checkpoint)?;
+    let finding = || "finding the VM and the checkpoint".to_owned();
+    let find = Subject::find(
+        core,
+        &plan.vm_identifier,
+        &checkpoint,
+        Some(&plan.vpg_identifier),
+    );
+    let subject = watch.during(finding, find).await?;
+    let mut now = subject.plan(core, &plan.asked);
+    now.decides = plan.decides.clone();
+    if let Some(what) = plan.changed_in(&now) {
+        return Err(Error::new(
+            ErrorCode::PlanChanged,
+            format!("since plan {} was made, this has changed: {what}", plan.id),
+        ));
+    }
+    let targets = plan.effects().iter().map(|effect| match effect {
+        Effect::Place { to, within, .. } => {
+            Target::agreed(to.as_ref(), within.as_deref().map(AsRef::as_ref)).map(Some)
+        }
+        Effect::Write { .. } => Ok(None),
+    });
+    Ok(Verified {
+        targets: targets.collect::<Result<_, _>>()?,
+        subject,
     })
 }
 
-fn describe(
-    found: &Found,
-    chosen: &Chosen,
-    path: &GuestPath,
-    target: &Target,
-    now: Timestamp,
-) -> RecoveryPlan {
-    let protection = found.protection();
-    let (vm, vpg) = (protection.vm, chosen.vpg.name());
-    let checkpoint = chosen.checkpoint.id.to_string();
-    let checkpoint_time = as_shown(chosen.checkpoint.time);
-    let path = path.to_string();
-    let (tag, destination) = (chosen.tag(), target.shown());
-    let named = |text: &str| text::named(text, SHOWN_MAX_LEN);
-    let summary = format!(
-        "Recover from the Zerto journal:\n\
-         \u{20} VM           {} ({})\n\
-         \u{20} VPG          {}\n\
-         \u{20} checkpoint   {checkpoint} of {checkpoint_time}, {age}\n\
-         \u{20} tag          {tag}\n\
-         \u{20} path         {}\n\
-         \u{20} to           {}\n\
-         The checkpoint is mounted beside the VM, the path is downloaded to this host, and the checkpoint is unmounted. \
-         The VM itself is not changed. Whether the path is in the checkpoint, and how large it is, is known only once it is \
-         mounted.",
-        named(&vm),
-        named(&protection.vm_identifier),
-        named(&vpg),
-        named(&path),
-        named(&destination),
-        age = age(now, chosen.checkpoint.time),
-        tag = tag
-            .as_deref()
-            .map_or_else(|| "none".to_owned(), |tag| text::quoted(tag, SHOWN_MAX_LEN)),
-    );
-    RecoveryPlan {
-        summary,
-        vm,
-        vpg,
-        vpg_identifier: chosen.vpg.id().to_owned(),
-        checkpoint,
-        checkpoint_time,
-        tag,
-        path,
-        destination,
+/// One VM and one checkpoint of it, as the ZVM has them now.
+pub(crate) struct Subject {
+    pub found: Found,
+    pub chosen: Chosen,
+    pub clock: ZvmClock,
+}
+
+impl Subject {
+    pub async fn find(
+        core: &Core,
+        vm: &str,
+        checkpoint: &checkpoints::Wanted,
+        vpg: Option<&str>,
+    ) -> Result<Self, Error> {
+        let found = protection::find(&core.zvm, vm).await?;
+        let vpg = vpg.filter(|vpg| !vpg.trim().is_empty());
+        let chosen = checkpoints::choose(core, &found, checkpoint, vpg).await?;
+        let clock = ZvmClock::read(&core.zvm).await?;
+        Ok(Self {
+            found,
+            chosen,
+            clock,
+        })
+    }
+
+    /// A plan that does nothing yet.
+    pub fn plan(&self, core: &Core, asked: &RecoverRequest) -> Plan {
+        let (chosen, now) = (&self.chosen, core.state.now());
+        let time = chosen.checkpoint.time;
+        Plan {
+            id: new_id(),
+            zvm: core.config.zvm(),
+            vm: self.found.name(),
+            vm_identifier: self.found.vm_identifier.clone(),
+            vpg: chosen.vpg.name(),
+            vpg_identifier: chosen.vpg.id().to_owned(),
+            checkpoint: chosen.checkpoint.id.to_string(),
+            checkpoint_time: as_shown(time),
+            checkpoint_age: age(self.clock.at(), time),
+            expected_until: expected_until(&chosen.vpg.vpg, time),
+            tag: chosen.tag(),
+            decides: Decides::Effects {
+                effects: Vec::new(),
+            },
+            notes: Vec::new(),
+            asked: asked.clone(),
+            made_at: now,
+            expires_at: now + PLAN_LIFE,
+        }
+    }
+
+    fn place(
+        &self,
+        core: &Core,
+        request: &RecoverRequest,
+        sources: Vec<Source>,
+    ) -> Result<Vec<Effect>, Error> {
+        let several = matches!(request.paths, Paths::Several(_));
+        let mut effects = Vec::new();
+        let mut places: Vec<(String, String)> = Vec::new();
+        for source in sources {
+            let path = GuestPath::parse(&source.path)?;
+            let folders = path.folders();
+            let naming = Naming {
+                folders: &folders,
+                vm: &self.found.vm,
+                checkpoint: self.chosen.checkpoint.id.0,
+                name: path.name(),
+                several,
+            };
+            let target = Target::new(&request.destination, &core.config.recover_dir, &naming)?;
+            let to = target.written()?;
+            apart(&places, &source.path, &to)?;
+            places.push((source.path.clone(), to.clone()));
+            effects.push(Effect::Place {
+                source,
+                to,
+                within: target.within()?,
+                now: Present::Nothing,
+            });
+        }
+        Ok(effects)
+    }
+}
+
+/// Two paths that would land at one place, or one within the other, can't both be placed.
+fn apart(places: &[(String, String)], path: &str, to: &str) -> Result<(), Error> {
+    let inside = |outer: &str, inner: &str| std::path::Path::new(inner).starts_with(outer);
+    let Some((other, _)) = places
+        .iter()
+        .find(|(_, place)| inside(place, to) || inside(to, place))
+    else {
+        return Ok(());
+    };
+    Err(Error::new(
+        ErrorCode::InvalidArgument,
+        format!(
+            "{} and {} would land at the same place",
+            told_path(other),
+            told_path(path)
+        ),
+    )
+    .with_next("Leave one of them out, or the destination: without one, each path gets a place of its own."))
+}
+
+/// A plan is text, so what it names has to be.
+fn utf8(destination: &Destination) -> Result<(), Error> {
+    match destination {
+        Destination::Folder(folder) if folder.to_str().is_none() => Err(Error::new(
+            ErrorCode::InvalidArgument,
+            format!(
+                "the destination {} is no UTF-8",
+                text::named(&folder.to_string_lossy(), 4096)
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

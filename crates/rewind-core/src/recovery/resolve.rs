@@ -10,7 +10,8 @@ use crate::{Error, ErrorCode, text};
 use mount_point::Below;
 use std::{collections::HashMap, future::Future, sync::Arc};
 use tokio::sync::Mutex;
-use walk::{Walked, ignores_case, walk};
+pub(super) use walk::ignores_case;
+use walk::{Walked, walk};
 use zvm_client::{FlrSessionId, PathItem, PathKind, Zvm};
 
 /// Items of one folder that are looked through.
@@ -84,6 +85,46 @@ pub(crate) async fn resolve(folders: &impl Folders, path: &GuestPath) -> Result<
         GuestPath::Windows(_, components) => search.on_windows_partitions(components).await,
         GuestPath::Posix(components) => search.anywhere(components).await,
     }
+}
+
+/// A folder that the names of a path lead to, and the partition that it is on.
+pub(super) struct Start {
+    pub at: PathItem,
+    pub partition: PathItem,
+}
+
+/// Where the fixed beginning of a path leads to: one folder, or, where there is no beginning, every partition that can be meant.
+pub(super) async fn starting_points(
+    folders: &impl Folders,
+    path: &GuestPath,
+    fixed: &[String],
+) -> Result<Vec<Start>, Error> {
+    let partitions = partitions(folders).await?;
+    let roots = |partitions: Vec<PathItem>| {
+        let root = |partition: PathItem| Start {
+            at: partition.clone(),
+            partition,
+        };
+        partitions.into_iter().map(root).collect()
+    };
+    match path {
+        GuestPath::Posix(_) if fixed.is_empty() => return Ok(roots(partitions)),
+        GuestPath::Windows(..) if fixed.is_empty() => {
+            return Ok(roots(partitions.into_iter().filter(ignores_case).collect()));
+        }
+        GuestPath::Partition(_) => {
+            let whole = fixed.join("/");
+            let named = |partition: &PathItem| partition.path.trim_matches('/') == whole;
+            if let Some(partition) = partitions.iter().find(|partition| named(partition)) {
+                return Ok(roots(vec![partition.clone()]));
+            }
+        }
+        _ => {}
+    }
+    let at = resolve(folders, &path.with(fixed.to_vec())).await?.item;
+    let within = |partition: &&PathItem| at.path.starts_with(&format!("{}/", partition.path));
+    let partition = partitions.iter().find(within).unwrap_or(&at).clone();
+    Ok(vec![Start { at, partition }])
 }
 
 /// The partitions that can be looked into; where the ZVM lists disks first, those of every disk. One that can't (swap, a file
@@ -268,4 +309,4 @@ fn shown(items: &[PathItem]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

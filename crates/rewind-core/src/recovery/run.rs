@@ -1,120 +1,185 @@
-//! The steps of a recovery, once a human has confirmed.
+//! Carries out a plan that a human has agreed to.
 use super::{
-    RecoverRequest, RecoveredFile, Recovery, StillOpen, Timing,
+    Outcome, RecoveredFile, RecoveredPath, Recovery, Timing,
     contents::Contents,
-    destination::Place,
+    destination::{Place, Target},
     download::{Downloading, Recovered},
+    in_guest::{OnItsWay, Reached, WINDOWS, fetch, reach},
     leftovers::note,
-    orphans::make_way,
-    plan::{Planned, make},
+    mounting::{Ended, free, while_mounted},
+    path::{GuestPath, shown_path, told_path},
+    plan::{Subject, Verified, verify},
+    preview::not_carried,
     resolve::{Mounted, Resolved, name_of, resolve},
-    session::{Mount, Session, mounted},
+    scratch::Scratch,
+    session::Mount,
 };
 use crate::{
-    Call, Error, ErrorCode, RecoveryPlan,
+    Call, Done, Error, ErrorCode, KnownPlan, Paths,
     call::{Doing, Transfer, Watch},
+    checkpoints::{self, Chosen},
+    ledger::list_digest,
+    plan::{Effect, Plan, PlanEnd, Seen, Source},
+    protection,
     rewind::Core,
+    state::{Begun, Placed, PlacingId, RecoveryId, RecoveryRecord},
     text,
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use zvm_client::{FlrSessionId, PathItem, PathKind};
 
-/// A caller that cancelled is not kept waiting for the ZVM.
-const CLOSE_AFTER_CANCEL: Duration = Duration::from_secs(15);
 const SHOWN_MAX_LEN: usize = 500;
 
 pub(crate) async fn recover(
     core: &Arc<Core>,
-    request: &RecoverRequest,
+    known: &KnownPlan,
     call: &Call,
 ) -> Result<Recovery, Error> {
     let watch = call.watch();
-    let mut timing = Timing::default();
-    let planned = watch
-        .during(
-            || "finding the VM and the checkpoint".to_owned(),
-            make(core, request),
-        )
-        .await?;
-    if !request.confirmed {
-        return Err(Error::new(
-            ErrorCode::ConfirmationRequired,
-            planned.plan.summary,
-        ));
+    let mut work = Work {
+        core,
+        plan: &known.plan,
+        watch: &watch,
+        timing: Timing::default(),
+        recoveries: Vec::new(),
+        placed: Vec::new(),
+        notes: Vec::new(),
+    };
+    let result = prepare(&mut work, known, call).await;
+    if let Err(error) = &result
+        && work.recoveries.is_empty()
+    {
+        core.recovery_refused(&known.plan.vm, call, error).await;
     }
-    timing.find = watch.seconds();
+    result
+}
 
-    let busy = || {
-        format!(
-            "making sure that no other session is open on {}",
-            text::named(&planned.plan.vm, SHOWN_MAX_LEN)
-        )
+async fn prepare(work: &mut Work<'_>, known: &KnownPlan, call: &Call) -> Result<Recovery, Error> {
+    let (core, plan, watch) = (work.core, work.plan, work.watch);
+    if !known.approved()? || plan.is_preview() {
+        return Err(not_approved(plan));
+    }
+    let Verified { subject, targets } = verify(core, plan, watch).await?;
+    let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
+    work.timing.find = watch.seconds();
+    free(core, &mount, &plan.vm, watch).await?;
+    let scratch = match plan
+        .effects()
+        .iter()
+        .any(|effect| matches!(effect, Effect::Write { .. }))
+    {
+        true => Some(Scratch::new(core).await?),
+        false => None,
     };
-    watch
-        .during(busy, make_way(core, &planned.found.vm_identifier))
-        .await?;
-    let noted = note(core, planned.target.work_place()).await?;
-    let place = match planned.target.clone().prepare() {
-        Ok(place) => place,
-        Err(error) => {
-            noted.left(core).await;
-            return Err(error);
-        }
-    };
-    let mounting = || format!("mounting checkpoint {}", planned.plan.checkpoint);
-    let mount = Mount::of(&planned.found, &planned.chosen, planned.clock);
-    let mut session = Session::begin(core, mount);
-    let result = match watch.during(mounting, session.opened()).await {
-        Ok(id) => with_session(core, &planned, place, &id, &watch, &mut timing).await,
-        Err(error) => {
-            drop(place);
-            Err(error)
-        }
-    };
+    let places = targets.iter().flatten().map(Target::work_place).collect();
+    let noted = note(core, places).await?;
+    let result = work
+        .carry_out(known, &subject, targets, scratch.as_ref(), call)
+        .await;
+    if let Some(scratch) = scratch {
+        scratch.gone(core).await;
+    }
     noted.left(core).await;
+    result
+}
 
-    let began = Instant::now();
-    let cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
-    let closed = if cancelled {
-        timeout(CLOSE_AFTER_CANCEL, session.close())
-            .await
-            .unwrap_or_else(|_| still_unmounting())
-    } else {
-        let unmounting = || "unmounting the checkpoint".to_owned();
-        // A cancellation from here on comes too late to change anything but the waiting.
-        watch
-            .during(unmounting, async { Ok(session.close().await) })
-            .await
-            .unwrap_or_else(|_| still_unmounting())
+/// What has become of an effect so far.
+enum Step {
+    Done(RecoveredPath),
+    /// It is here, and still to be written in the guest.
+    Coming(OnItsWay),
+}
+
+impl Step {
+    fn done(self) -> Option<RecoveredPath> {
+        match self {
+            Self::Done(path) => Some(path),
+            Self::Coming(_) => None,
+        }
+    }
+}
+
+fn not_approved(plan: &Plan) -> Error {
+    Error::new(
+        ErrorCode::ConfirmationRequired,
+        format!("nobody has agreed to plan {}", plan.id),
+    )
+    .with_plan(&plan.id)
+}
+
+/// What is about to be recovered, as it is remembered.
+fn records(plan: &Plan, mount: &Mount, call: &Call) -> Vec<RecoveryRecord> {
+    let Chosen { vpg, checkpoint } = &mount.chosen;
+    let record = |effect: &Effect| RecoveryRecord {
+        plan: plan.id.clone(),
+        zvm: plan.zvm.clone(),
+        vm_identifier: plan.vm_identifier.clone(),
+        vm_name: plan.vm.clone(),
+        vpg_identifier: plan.vpg_identifier.clone(),
+        vpg_name: vpg.vpg.name.clone(),
+        checkpoint_id: plan.checkpoint.clone(),
+        checkpoint_at: checkpoint.time,
+        tag: plan.tag.clone(),
+        client: text::remembered(&call.caller),
+        change: call.session_change_id.clone(),
+        path: shown_path(&effect.source().path),
     };
-    timing.unmount = began.elapsed().as_secs_f64();
-    timing.total = watch.seconds();
+    plan.effects().iter().map(record).collect()
+}
 
-    let (item, recovered) =
-        result.map_err(|error| about(error, &planned.plan).with_done(session.done(&closed)))?;
-    Ok(Recovery {
-        vm: planned.plan.vm,
-        vpg: planned.plan.vpg,
-        checkpoint: planned.plan.checkpoint,
-        checkpoint_time: planned.plan.checkpoint_time,
-        tag: planned.plan.tag,
-        guest_path: text::exact(&item.path, 4096),
-        is_folder: item.kind == PathKind::Folder,
-        local_path: recovered.local.to_string_lossy().into_owned(),
-        bytes: recovered.files.iter().map(|file| file.bytes).sum(),
-        files: recovered.files.into_iter().map(shown).collect(),
-        skipped: recovered.skipped,
-        notes: recovered.notes,
-        still_open: closed.err().map(|why| still_open(&session, why)),
-        timing,
-    })
+async fn begin(
+    core: &Core,
+    known: &KnownPlan,
+    recoveries: Vec<RecoveryRecord>,
+) -> Result<Vec<RecoveryId>, Error> {
+    let (plan, digest, now) = (known.plan.clone(), known.digest.clone(), core.state.now());
+    let begun = core
+        .with_state(move |state| state.plan_begun(&plan, &digest, now))
+        .await?;
+    match begun {
+        Begun::Now => Ok(core
+            .with_state(move |state| state.recoveries_beginning(&recoveries))
+            .await?),
+        Begun::Before => Err(Error::new(
+            ErrorCode::PlanUsed,
+            format!(
+                "plan {} is being carried out already, or was",
+                known.plan.id
+            ),
+        )),
+        Begun::NotApproved if now >= known.plan.expires_at => Err(known.expired_error()),
+        Begun::NotApproved => Err(not_approved(&known.plan)),
+    }
+}
+
+/// Writes down what became of it. Without this the next process to come says that it was interrupted; and what was recovered is true
+/// whether that can be remembered or not.
+async fn end(
+    core: &Core,
+    plan: &Plan,
+    recoveries: Vec<RecoveryId>,
+    result: Result<&[RecoveredPath], &Error>,
+) {
+    let (outcome, failure) = match result {
+        Ok(paths) if paths.iter().all(|path| path.outcome.is_recovered()) => (PlanEnd::Done, None),
+        Ok(_) => (PlanEnd::NotAll, None),
+        Err(error) => (PlanEnd::Failed, Some(error.code)),
+    };
+    let plan = plan.id.clone();
+    let ended = core.with_state(move |state| {
+        // Those that were not come to; what became of the others is written down.
+        for recovery in recoveries {
+            state.recovery_ended(recovery, failure.map(ErrorCode::as_str))?;
+        }
+        state.plan_ended(&plan, outcome)
+    });
+    if let Err(error) = ended.await {
+        tracing::warn!(%error, "how a recovery ended can't be remembered");
+    }
 }
 
 /// A file's path is the ZVM's text: bounded, and with what can't be seen in it as an escape.
@@ -126,119 +191,457 @@ fn shown(file: RecoveredFile) -> RecoveredFile {
 }
 
 /// What went wrong says to what.
-fn about(mut error: Error, plan: &RecoveryPlan) -> Error {
-    match error.code {
-        ErrorCode::FlrFailed => {
-            let RecoveryPlan {
-                vm,
-                vpg,
-                checkpoint,
-                ..
-            } = plan;
-            let (vm, vpg) = (
-                text::named(vm, SHOWN_MAX_LEN),
-                text::named(vpg, SHOWN_MAX_LEN),
-            );
-            error.message = format!(
-                "{vm}, checkpoint {checkpoint} of VPG {vpg}: {}",
-                error.message
-            );
-        }
-        ErrorCode::DownloadIncomplete => {
-            error.message = format!(
-                "{}: {}",
-                text::named(&plan.path, SHOWN_MAX_LEN),
-                error.message
-            )
-        }
-        _ => {}
+fn about(mut error: Error, plan: &Plan) -> Error {
+    if error.code == ErrorCode::FlrFailed {
+        let Plan {
+            vm,
+            vpg,
+            checkpoint,
+            ..
+        } = plan;
+        error.message = format!(
+            "{}, checkpoint {checkpoint} of VPG {}: {}",
+            text::named(vm, SHOWN_MAX_LEN),
+            text::named(vpg, SHOWN_MAX_LEN),
+            error.message
+        );
     }
     error
 }
 
-/// Nobody waits for it any longer; it goes on in the background.
-fn still_unmounting() -> Result<(), String> {
-    Err("it was still being unmounted when nobody waited for it any more".to_owned())
+struct Work<'a> {
+    core: &'a Arc<Core>,
+    plan: &'a Plan,
+    watch: &'a Watch<'a>,
+    timing: Timing,
+    /// One for each effect, once the plan is begun.
+    recoveries: Vec<RecoveryId>,
+    /// What is on this host, or in the guest, already.
+    placed: Vec<Done>,
+    notes: Vec<String>,
 }
 
-fn still_open(session: &Session, why: String) -> StillOpen {
-    StillOpen {
-        session: session.shown(),
-        why,
-        next: "Put the reason right or unmount the session in the ZVM's own interface. Every further command of this \
-               user that talks to the ZVM tries to unmount it, too."
-            .to_owned(),
+impl Work<'_> {
+    async fn carry_out(
+        &mut self,
+        known: &KnownPlan,
+        subject: &Subject,
+        targets: Vec<Option<Target>>,
+        scratch: Option<&Scratch>,
+        call: &Call,
+    ) -> Result<Recovery, Error> {
+        let (core, plan, watch) = (self.core, self.plan, self.watch);
+        let prepared = targets
+            .into_iter()
+            .map(|target| target.map(Target::prepare).transpose());
+        let places = prepared.collect::<Result<Vec<_>, _>>()?;
+        let began = watch.seconds();
+        let guest = reach(core, plan, subject, call, watch).await?;
+        let pinned = || guest.iter().flat_map(Reached::done);
+        let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
+        // From here on it counts as carried out, whatever happens.
+        let begun = begin(core, known, records(plan, &mount, call)).await;
+        self.recoveries = begun.map_err(|error| error.with_done(pinned()))?;
+        let reached = watch.seconds();
+        if guest.is_some() {
+            self.timing.guard = reached - began;
+        }
+        let (result, ended) = while_mounted(core, mount, watch, async |session| {
+            self.timing.mount = watch.seconds() - reached;
+            self.all(session, places, scratch).await
+        })
+        .await;
+        self.timing.unmount = ended.seconds;
+        let result = match (result, &guest) {
+            (Ok(steps), Some(guest)) => self.write(steps, guest, call).await,
+            (Ok(steps), None) => Ok(steps.into_iter().filter_map(Step::done).collect()),
+            (Err(error), _) => Err(error),
+        };
+        end(core, plan, self.recoveries.clone(), result.as_deref()).await;
+        self.timing.total = watch.seconds();
+        match result {
+            Ok(paths) => Ok(self.finished(paths, guest.as_ref(), &ended)),
+            Err(error) => {
+                let placed = self.placed.iter().cloned();
+                let done = pinned().chain(placed).chain(ended.done());
+                Err(about(error, plan).with_done(done))
+            }
+        }
     }
-}
 
-async fn with_session(
-    core: &Core,
-    planned: &Planned,
-    mut place: Place,
-    session: &FlrSessionId,
-    watch: &Watch<'_>,
-    timing: &mut Timing,
-) -> Result<(PathItem, Recovered), Error> {
-    let mounting = || {
-        format!(
-            "waiting until checkpoint {} is mounted",
-            planned.plan.checkpoint
-        )
-    };
-    watch.during(mounting, mounted(core, session)).await?;
-    timing.mount = watch.seconds() - timing.find;
+    /// Each effect in turn. What goes wrong with one of several is its own outcome; a cancellation ends all.
+    async fn all(
+        &mut self,
+        session: &FlrSessionId,
+        places: Vec<Option<Place>>,
+        scratch: Option<&Scratch>,
+    ) -> Result<Vec<Step>, Error> {
+        let folders = Mounted::new(&self.core.zvm, session);
+        let one = matches!(self.plan.asked.paths, Paths::One(_));
+        let mut steps = Vec::new();
+        let mut gone = false;
+        let recoveries = self.recoveries.clone();
+        let effects = self.plan.effects().iter().zip(places).zip(recoveries);
+        for ((effect, place), recovery) in effects {
+            let source = effect.source();
+            let result = match (place, scratch) {
+                _ if gone => Err(self.left_the_journal()),
+                (Some(place), _) => {
+                    let placed = self.place(&folders, source, place, recovery).await;
+                    placed.map(Step::Done)
+                }
+                (None, Some(scratch)) => self.fetch(&folders, source, scratch).await,
+                (None, None) => Err(Error::new(
+                    ErrorCode::DestinationUnusable,
+                    "there is no folder for what is on its way to the guest",
+                )),
+            };
+            match &result {
+                Ok(Step::Coming(_)) => {}
+                Ok(Step::Done(_)) => self.ended(recovery, None).await,
+                Err(error) => self.ended(recovery, Some(error)).await,
+            }
+            match result {
+                Ok(step) => steps.push(step),
+                Err(error) if one || error.code == ErrorCode::Cancelled => return Err(error),
+                Err(error) => {
+                    let outcome = match error.code {
+                        ErrorCode::DestinationExists => Outcome::Conflict,
+                        _ if gone || self.has_left_the_journal().await => Outcome::Expired,
+                        _ => Outcome::Failed,
+                    };
+                    gone = outcome == Outcome::Expired;
+                    steps.push(Step::Done(not_placed(source, outcome, &error)));
+                }
+            }
+        }
+        Ok(steps)
+    }
 
-    let began = Instant::now();
-    let folders = Mounted::new(&core.zvm, session);
-    let resolving = || {
-        format!(
-            "looking for {}",
-            text::named(&planned.plan.path, SHOWN_MAX_LEN)
-        )
-    };
-    let Resolved { item, note } = watch
-        .during(resolving, resolve(&folders, &planned.path))
-        .await?;
-    let contents = match item.kind {
-        PathKind::Folder => Some(
-            watch
-                .during(resolving, Contents::of(&folders, &item))
-                .await?,
-        ),
-        _ => None,
-    };
-    timing.resolve = began.elapsed().as_secs_f64();
-    if !item.downloadable {
-        let reason = item.reason.as_deref().map_or_else(
-            || "no reason given".to_owned(),
-            |why| text::quoted(why, 300),
-        );
-        return Err(Error::new(
-            ErrorCode::NotDownloadable,
+    async fn fetch(
+        &mut self,
+        folders: &Mounted<'_>,
+        source: &Source,
+        scratch: &Scratch,
+    ) -> Result<Step, Error> {
+        let began = Instant::now();
+        let coming = fetch(folders, source, scratch, self.watch).await?;
+        self.timing.download += began.elapsed().as_secs_f64();
+        let note = coming.note.clone();
+        self.note(&shown_path(&source.path), note.into_iter());
+        Ok(Step::Coming(coming))
+    }
+
+    /// Writes what has come in the guest, file by file.
+    async fn write(
+        &mut self,
+        steps: Vec<Step>,
+        guest: &Reached,
+        call: &Call,
+    ) -> Result<Vec<RecoveredPath>, Error> {
+        let one = matches!(self.plan.asked.paths, Paths::One(_));
+        let began = Instant::now();
+        let mut paths = Vec::new();
+        let effects = self.plan.effects().iter().zip(steps);
+        for ((effect, step), recovery) in effects.zip(self.recoveries.clone()) {
+            let (Step::Coming(coming), Effect::Write { source, in_guest }) = (&step, effect) else {
+                paths.extend(step.done());
+                continue;
+            };
+            let from = (self.plan.checkpoint.as_str(), coming);
+            let to = format!(
+                "{} in the guest of {}",
+                shown_path(&in_guest.to),
+                self.plan.vm
+            );
+            let written = async {
+                let placing = self.placing(recovery, &coming.guest_path, to).await?;
+                let asked = (call, self.watch);
+                let written = guest.write(self.core, source, in_guest, from, asked).await;
+                let files = written.as_ref().map(|path| path.files.as_slice());
+                self.placed(placing, files, false).await;
+                written
+            };
+            let written = written.await;
+            self.ended(recovery, written.as_ref().err()).await;
+            match written {
+                Ok(path) => {
+                    self.tell(&path);
+                    paths.push(path);
+                }
+                Err(error) if one || error.code == ErrorCode::Cancelled => return Err(error),
+                Err(error) => {
+                    let outcome = match error.code {
+                        ErrorCode::GuestConflict => Outcome::Conflict,
+                        _ => Outcome::Failed,
+                    };
+                    paths.push(not_placed(source, outcome, &error));
+                }
+            }
+        }
+        self.timing.write = began.elapsed().as_secs_f64();
+        Ok(paths)
+    }
+
+    /// What has to be known of a file that was written in the guest.
+    fn tell(&mut self, path: &RecoveredPath) {
+        let Some(file) = &path.restored else { return };
+        self.note(&path.path, file.notes.iter().cloned());
+        let written = told_path(&file.path);
+        if path.outcome == Outcome::Restored {
+            self.notes.push(format!(
+                "{written} on {} is no longer what it was before: read it again before working with it.",
+                self.plan.vm
+            ));
+        }
+        if path.outcome != Outcome::Unchanged {
+            self.placed.push(Done::Restored {
+                path: written,
+                restore_id: file.restore_id.clone(),
+            });
+        }
+    }
+
+    async fn place(
+        &mut self,
+        folders: &Mounted<'_>,
+        source: &Source,
+        mut place: Place,
+        recovery: RecoveryId,
+    ) -> Result<RecoveredPath, Error> {
+        let told = told_path(&source.path);
+        let began = Instant::now();
+        let resolving = || format!("looking for {told}");
+        // What a preview has seen is exactly what was agreed to.
+        let path = match &source.seen {
+            Some(seen) => GuestPath::parse(&seen.at)?,
+            None => GuestPath::parse(&source.path)?,
+        };
+        let Resolved { item, note } = self
+            .watch
+            .during(resolving, resolve(folders, &path))
+            .await?;
+        if source
+            .seen
+            .as_ref()
+            .is_some_and(|seen| !is_what(seen, &item))
+        {
+            return Err(Error::new(
+                ErrorCode::PlanChanged,
+                format!("{told} is not what was seen of it when the plan was made"),
+            ));
+        }
+        let contents = match item.kind {
+            PathKind::Folder => {
+                let listing = Contents::of(folders, &item);
+                Some(self.watch.during(resolving, listing).await?)
+            }
+            _ => None,
+        };
+        self.timing.resolve += began.elapsed().as_secs_f64();
+        if !item.downloadable {
+            return Err(not_carried(&item));
+        }
+
+        let destination = shown_path(&place.path().to_string_lossy());
+        let guest_path = text::exact(&item.path, 4096);
+        let placing = self.placing(recovery, &guest_path, destination).await?;
+        let began = Instant::now();
+        let arrived = AtomicU64::new(0);
+        let downloading = || downloading(&item, arrived.load(Ordering::Relaxed));
+        let downloading_item = Downloading {
+            zvm: folders.zvm,
+            session: folders.session,
+            item: &item,
+            arrived: &arrived,
+        };
+        let arriving = downloading_item.to(&mut place, contents.as_ref());
+        let recovered = self.watch.during(downloading, arriving).await;
+        self.timing.download += began.elapsed().as_secs_f64();
+        let files = recovered
+            .as_ref()
+            .map(|recovered| recovered.files.as_slice());
+        self.placed(placing, files, contents.is_some()).await;
+        let Recovered {
+            local,
+            files,
+            skipped,
+            notes,
+        } = recovered.map_err(|mut error| {
+            if error.code == ErrorCode::DownloadIncomplete {
+                error.message = format!("{told}: {}", error.message);
+            }
+            error
+        })?;
+        self.note(&told, notes.into_iter().chain(note));
+        let local = local.to_string_lossy().into_owned();
+        self.placed.push(Done::Placed {
+            path: shown_path(&source.path),
+            local_path: local.clone(),
+        });
+        Ok(RecoveredPath {
+            path: shown_path(&source.path),
+            outcome: Outcome::Placed,
+            why: None,
+            guest_path: Some(guest_path),
+            is_folder: item.kind == PathKind::Folder,
+            local_path: Some(local),
+            bytes: files.iter().map(|file| file.bytes).sum(),
+            files: files.into_iter().map(shown).collect(),
+            skipped,
+            restored: None,
+        })
+    }
+
+    async fn ended(&self, recovery: RecoveryId, error: Option<&Error>) {
+        let failure = error.map(|error| error.code.as_str());
+        let ended = self
+            .core
+            .with_state(move |state| state.recovery_ended(recovery, failure));
+        if let Err(error) = ended.await {
+            tracing::warn!(%error, "how a recovery ended can't be remembered");
+        }
+    }
+
+    async fn placing(
+        &self,
+        recovery: RecoveryId,
+        guest_path: &str,
+        destination: String,
+    ) -> Result<PlacingId, Error> {
+        let guest_path = guest_path.to_owned();
+        self.core
+            .with_state(move |state| state.placing(recovery, &guest_path, &destination))
+            .await
+    }
+
+    async fn placed(
+        &self,
+        placing: PlacingId,
+        files: Result<&[RecoveredFile], &Error>,
+        is_folder: bool,
+    ) {
+        let result = match files {
+            Ok(files) => Ok(Placed {
+                files: files.len() as u64,
+                bytes: files.iter().map(|file| file.bytes).sum(),
+                sha256: list_digest(files, is_folder),
+            }),
+            Err(error) => Err(error.code.as_str()),
+        };
+        let placed = self.core.with_state(move |state| {
+            let result = result.as_ref().map_err(|code| *code);
+            state.placed(placing, result)
+        });
+        if let Err(error) = placed.await {
+            tracing::warn!(%error, "what was placed can't be remembered");
+        }
+    }
+
+    /// Of several paths, a note says which.
+    fn note(&mut self, path: &str, notes: impl Iterator<Item = String>) {
+        let one = matches!(self.plan.asked.paths, Paths::One(_));
+        self.notes.extend(notes.map(|note| match one {
+            true => note,
+            false => format!("{path}: {note}"),
+        }));
+    }
+
+    /// Whether the checkpoint is surely not in the journal any more.
+    async fn has_left_the_journal(&self) -> bool {
+        let zvm = &self.core.zvm;
+        let listed = async {
+            let found = protection::find(zvm, &self.plan.vm_identifier).await?;
+            let wanted = checkpoints::Wanted::parse(&self.plan.checkpoint)?;
+            checkpoints::choose(self.core, &found, &wanted, Some(&self.plan.vpg_identifier)).await
+        };
+        let gone = |error: Error| error.code == ErrorCode::CheckpointGone;
+        let looking = || "looking whether the checkpoint is still in the journal".to_owned();
+        self.watch
+            .during(looking, listed)
+            .await
+            .err()
+            .is_some_and(gone)
+    }
+
+    fn left_the_journal(&self) -> Error {
+        let Plan {
+            checkpoint, vpg, ..
+        } = self.plan;
+        Error::new(
+            ErrorCode::CheckpointGone,
             format!(
-                "{} can't be downloaded: {reason}",
-                text::named(&item.path, 1_000)
+                "checkpoint {checkpoint} has left the journal of VPG {}",
+                text::named(vpg, SHOWN_MAX_LEN)
             ),
-        ));
+        )
     }
 
-    let began = Instant::now();
-    let arrived = AtomicU64::new(0);
-    let downloading = || downloading(&item, arrived.load(Ordering::Relaxed));
-    let downloading_item = Downloading {
-        zvm: &core.zvm,
-        session,
-        item: &item,
-        arrived: &arrived,
-    };
-    let arriving = downloading_item.to(&mut place, contents.as_ref());
-    let mut recovered = watch.during(downloading, arriving).await?;
-    recovered.notes.extend(note);
-    timing.download = began.elapsed().as_secs_f64();
-    Ok((item, recovered))
+    fn finished(
+        &mut self,
+        paths: Vec<RecoveredPath>,
+        guest: Option<&Reached>,
+        ended: &Ended,
+    ) -> Recovery {
+        let plan = self.plan;
+        let missing = paths
+            .iter()
+            .filter(|path| !path.outcome.is_recovered())
+            .count();
+        let error = (missing > 0).then(|| {
+            let message = format!("{missing} of {} paths were not recovered", paths.len());
+            Error::new(ErrorCode::NotAllRecovered, message).with_done(self.placed.clone())
+        });
+        let guard = guest.and_then(|guest| guest.guard.as_ref());
+        let before = guest.iter().flat_map(|guest| guest.notes.iter().cloned());
+        self.notes.extend(before);
+        let placed = |effect: &Effect| matches!(effect, Effect::Place { .. });
+        if plan.asked.restore.is_some() && plan.effects().iter().any(placed) {
+            self.notes.push(WINDOWS.to_owned());
+        }
+        let (one, paths) = match plan.asked.paths {
+            Paths::One(_) => (paths.into_iter().next(), Vec::new()),
+            Paths::Several(_) => (None, paths),
+        };
+        Recovery {
+            plan_id: plan.id.clone(),
+            vm: plan.vm.clone(),
+            vpg: plan.vpg.clone(),
+            checkpoint: plan.checkpoint.clone(),
+            checkpoint_time: plan.checkpoint_time.clone(),
+            tag: plan.tag.clone(),
+            one,
+            paths,
+            guard_tag: guard.map(|receipt| receipt.tag.clone()),
+            notes: std::mem::take(&mut self.notes),
+            still_open: ended.still_open(),
+            timing: std::mem::take(&mut self.timing),
+            error,
+        }
+    }
 }
 
-fn downloading(item: &PathItem, bytes: u64) -> Doing {
+fn is_what(seen: &Seen, item: &PathItem) -> bool {
+    let is_folder = item.kind == PathKind::Folder;
+    seen.is_folder == is_folder && (is_folder || seen.bytes == item.size)
+}
+
+fn not_placed(source: &Source, outcome: Outcome, error: &Error) -> RecoveredPath {
+    RecoveredPath {
+        path: shown_path(&source.path),
+        outcome,
+        why: Some(format!("{}: {}", error.code.as_str(), error.message)),
+        guest_path: None,
+        is_folder: false,
+        local_path: None,
+        bytes: 0,
+        files: Vec::new(),
+        skipped: Vec::new(),
+        restored: None,
+    }
+}
+
+pub(super) fn downloading(item: &PathItem, bytes: u64) -> Doing {
     Doing {
         message: format!("downloading {}", text::named(name_of(item), 100)),
         transfer: Some(Transfer {

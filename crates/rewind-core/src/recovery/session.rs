@@ -44,7 +44,7 @@ pub(super) struct Session {
 
 /// What is mounted.
 #[derive(Clone)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     pub vm_identifier: String,
     pub chosen: Chosen,
     pub clock: ZvmClock,
@@ -227,6 +227,7 @@ impl Keeper {
                 self.remember(number, &id).await;
                 let _ = opening.send(Ok(id.clone()));
                 let _ = released.await;
+                closing(core, number).await;
                 unmount_until_gone(core, &id).await
             }
             Err(NotOpened {
@@ -441,6 +442,16 @@ async fn with_reason(core: &Core, id: &FlrSessionId, seen: &str) -> String {
             tracing::debug!(%error, session = %id, "the reason can't be asked for");
             seen.to_owned()
         }
+    }
+}
+
+/// Written before it is asked to be unmounted; but what is mounted is unmounted, whether that can be written or not.
+pub(super) async fn closing(core: &Core, number: SessionId) {
+    if let Err(error) = core
+        .with_state(move |state| state.session_closing(number))
+        .await
+    {
+        tracing::warn!(%error, "it can't be remembered that an FLR session is about to be unmounted");
     }
 }
 

@@ -10,7 +10,10 @@ use jiff::Timestamp;
 use rusqlite::{Row, Transaction, named_params, params};
 
 use super::{EarlierGuard, State, StateError, ToolCall, millis};
-use crate::marker;
+use crate::{
+    ledger::{append, append_if, kinds},
+    marker,
+};
 
 /// How long a guard stands for the same call, once it was taken.
 const SAME_CALL: Duration = Duration::from_secs(2 * 60);
@@ -21,7 +24,7 @@ pub(crate) struct CallId(pub(super) i64);
 
 /// The number of a claim in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ClaimId(i64);
+pub(crate) struct ClaimId(pub(super) i64);
 
 /// Who sees a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +109,9 @@ impl State {
                         new.correlation,
                     ],
                 )?;
-                Ok(CallId(database.last_insert_rowid()))
+                let id = database.last_insert_rowid();
+                append(database, &kinds::LISTED_CALL, id, at)?;
+                Ok(CallId(id))
             })
         })
     }
@@ -143,7 +148,7 @@ impl State {
     /// Writes down which guard covers a claim; None where none does.
     pub(crate) fn claim_ended(&self, claim: ClaimId, guard: Option<i64>) -> Result<(), StateError> {
         let at = millis(self.now());
-        self.write(|database| claim_ended(database, claim, guard, at))
+        self.write_outcome(|database| claim_ended(database, claim, guard, at))
     }
 
     /// The newest guard of this agent, VM and change that was taken within `reuse` and is none of `not`.
@@ -162,17 +167,17 @@ impl State {
     }
 }
 
-fn claim_ended(
+pub(super) fn claim_ended(
     database: &Transaction<'_>,
     claim: ClaimId,
     guard: Option<i64>,
     now: i64,
 ) -> rusqlite::Result<()> {
-    database.execute(
+    let added = database.execute(
         "INSERT OR IGNORE INTO claim_ended (claim, at, guard) VALUES (?1, ?2, ?3)",
         params![claim.0, now, guard],
     )?;
-    Ok(())
+    append_if(added, database, &kinds::CLAIM_ENDED, claim.0, now)
 }
 
 fn reusable(
@@ -264,7 +269,9 @@ impl Claiming<'_> {
             "INSERT INTO claim (call, at, vm_identifier, joins) VALUES (?1, ?2, ?3, ?4)",
             params![self.call.0, self.now, self.vm, joins],
         )?;
-        Ok(ClaimId(self.database.last_insert_rowid()))
+        let id = self.database.last_insert_rowid();
+        append(self.database, &kinds::CLAIM, id, self.now)?;
+        Ok(ClaimId(id))
     }
 
     /// Claims of others that saw a call like this one, oldest first: a hook where this is a proxy and the other way round; or another

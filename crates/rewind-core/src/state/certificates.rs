@@ -1,10 +1,11 @@
 //! Which certificate each ZVM is known by, where no authority vouches for it.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params, types::Type};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, types::Type};
 use zvm_client::Fingerprint;
 
 use super::{State, StateError, millis, timestamp};
+use crate::ledger::{append, kinds};
 
 /// The certificate that a ZVM is known by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +41,12 @@ impl State {
         zvm: &str,
         shown: Fingerprint,
     ) -> Result<(Fingerprint, bool), StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             if let Some(known) = latest(database, zvm)? {
                 return Ok((known.sha256, false));
             }
-            insert(database, zvm, shown, "first", None)?;
+            insert(database, (zvm, shown), "first", None, at)?;
             Ok((shown, true))
         })
     }
@@ -60,7 +62,8 @@ impl State {
         accepted: Fingerprint,
         by: &str,
     ) -> Result<(), StateError> {
-        self.write(|database| insert(database, zvm, accepted, "accepted", Some(by)))
+        let at = millis(self.now());
+        self.write(|database| insert(database, (zvm, accepted), "accepted", Some(by), at))
     }
 }
 
@@ -85,15 +88,20 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KnownCertificate> {
 }
 
 fn insert(
-    database: &Connection,
-    zvm: &str,
-    sha256: Fingerprint,
+    database: &Transaction<'_>,
+    (zvm, sha256): (&str, Fingerprint),
     event: &str,
     by: Option<&str>,
+    at: i64,
 ) -> rusqlite::Result<()> {
     database.execute(
         "INSERT INTO certificate (at, zvm, sha256, event, accepted_by) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![millis(Timestamp::now()), zvm, sha256.to_string(), event, by],
+        params![at, zvm, sha256.to_string(), event, by],
     )?;
-    Ok(())
+    append(
+        database,
+        &kinds::CERTIFICATE,
+        database.last_insert_rowid(),
+        at,
+    )
 }

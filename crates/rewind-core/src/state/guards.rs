@@ -6,6 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{State, StateError, millis, timestamp};
+use crate::ledger::{append, append_if, give_up, kinds};
 
 /// A guard that has ended, well or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +82,8 @@ impl State {
                     "INSERT OR IGNORE INTO guard_intent (at, zvm, vm_identifier, tag, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
                     params![at, zvm, vm_identifier.to_lowercase(), tag, owner],
                 )?;
+                let id = database.last_insert_rowid();
+                append_if(added, database, &kinds::GUARD_INTENT, id, at)?;
                 Ok(added > 0)
             })
         })
@@ -116,12 +119,13 @@ impl State {
         })
     }
 
-    /// Remembers a guard and its pins. Returns the guard's number.
+    /// Remembers a guard and its pins. What it inserted and nobody saw listed is no longer waited for. Returns the guard's number.
     ///
     /// # Errors
     ///
     /// The state cannot be written.
     pub fn record_guard(&self, guard: &GuardRecord) -> Result<i64, StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             let call = guard.call.as_ref();
             database.execute(
@@ -151,7 +155,10 @@ impl State {
                      VALUES (?1, ?2, ?3, ?4, ?5)",
                     params![id, pin.vpg_identifier, pin.vpg_name, pin.checkpoint_id, millis(pin.checkpoint_at)],
                 )?;
+                append(database, &kinds::PIN, database.last_insert_rowid(), at)?;
             }
+            given_up(database, guard, at)?;
+            append(database, &kinds::GUARD, id, at)?;
             Ok(id)
         })
     }
@@ -166,6 +173,17 @@ impl PinRecord {
             checkpoint_at: timestamp(row.get(3)?),
         })
     }
+}
+
+/// Closes what the guard inserted and what was not settled.
+fn given_up(database: &Transaction<'_>, guard: &GuardRecord, now: i64) -> rusqlite::Result<()> {
+    let mut query =
+        database.prepare_cached("SELECT id FROM insert_sent WHERE zvm = ?1 AND tag = ?2")?;
+    let sent = query.query_map([&guard.zvm, &guard.tag], |row| row.get(0))?;
+    for insert in sent {
+        give_up(database, &kinds::INSERT_SENT, insert?, now)?;
+    }
+    Ok(())
 }
 
 /// A guard of which every pin was taken.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
 use super::{State, StateError, millis, timestamp};
+use crate::ledger::{append, append_if, kinds};
 
 /// The number of an insert in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,12 +54,17 @@ impl State {
         tag: &str,
     ) -> Result<InsertId, StateError> {
         let at = millis(self.now());
-        self.write(|database| {
-            database.execute(
-                "INSERT INTO insert_sent (at, zvm, vpg_identifier, tag) VALUES (?1, ?2, ?3, ?4)",
-                params![at, zvm, vpg_identifier.to_lowercase(), tag],
-            )?;
-            Ok(InsertId(database.last_insert_rowid()))
+        self.with(|open| {
+            let owner = open.owner()?;
+            open.write(|database| {
+                database.execute(
+                    "INSERT INTO insert_sent (at, zvm, vpg_identifier, tag, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![at, zvm, vpg_identifier.to_lowercase(), tag, owner],
+                )?;
+                let id = database.last_insert_rowid();
+                append(database, &kinds::INSERT_SENT, id, at)?;
+                Ok(InsertId(id))
+            })
         })
     }
 
@@ -73,12 +79,12 @@ impl State {
         outcome: InsertOutcome,
     ) -> Result<(), StateError> {
         let at = millis(self.now());
-        self.write(|database| {
-            database.execute(
+        self.write_outcome(|database| {
+            let added = database.execute(
                 "INSERT OR IGNORE INTO insert_settled (insert_sent, at, outcome) VALUES (?1, ?2, ?3)",
                 params![insert.0, at, outcome.as_str()],
             )?;
-            Ok(())
+            append_if(added, database, &kinds::INSERT_SETTLED, insert.0, at)
         })
     }
 

@@ -6,11 +6,23 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Transaction, named_params, params};
+use rusqlite::{Transaction, params};
 
-use super::{Open, State, StateError, millis, sessions::OWNER, timestamp};
+use super::{
+    GuestWrite, State, StateError,
+    calls::{CallId, ClaimId, claim_ended},
+    guest_writes, millis,
+    outcomes::ended,
+    places::close_places,
+    plans::plan_ended,
+    sessions::OWNER,
+    timestamp,
+};
 use crate::{
+    enforce::Outcome,
+    ledger::{append, close_all_of, kinds},
     marker,
+    plan::PlanEnd,
     tag::{self, Parsed},
 };
 
@@ -19,15 +31,31 @@ const FAILURE: &str = "interrupted: its process ended before the guard did";
 
 /// A guard whose process died before it ended. Whether its tag is in the journals is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InterruptedGuard {
+pub struct InterruptedGuard {
+    /// The tag.
     pub tag: String,
     /// When it was about to insert the tag, by this host's clock.
     pub at: Timestamp,
 }
 
+/// What a process that died had begun and left open.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Interrupted {
+    /// Its guards.
+    pub guards: Vec<InterruptedGuard>,
+    /// The ids of the plans that it was carrying out.
+    pub plans: Vec<String>,
+    /// Files that it was writing in guests.
+    pub guest_writes: Vec<GuestWrite>,
+}
+
 impl State {
     /// The markers of processes that are no more.
-    pub(crate) fn dead_owners(&self) -> Result<Vec<String>, StateError> {
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read, or something is no marker of ours.
+    pub fn dead_owners(&self) -> Result<Vec<String>, StateError> {
         self.with(|open| {
             let owners = marker::list(&open.dir, OWNER).map_err(|source| StateError::Lock {
                 dir: open.dir.clone(),
@@ -52,7 +80,7 @@ impl State {
         let (mut guards, mut folders) = (Vec::new(), Vec::new());
         for owner in self.dead_owners()? {
             guards.extend(
-                self.read(|database| open_guards(database, &owner))?
+                self.read(|database, _| open_guards(database, &owner))?
                     .into_iter()
                     .map(|guard| InterruptedGuard {
                         at: timestamp(guard.at),
@@ -65,44 +93,37 @@ impl State {
                     .map(|place| place.folder),
             );
         }
-        guards.extend(self.read(|database| closed_guards(database, millis(since)))?);
+        guards.extend(self.read(|database, _| closed_guards(database, millis(since)))?);
         Ok((guards, folders))
     }
 
-    fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StateError> {
-        self.with(|open| {
-            work(&open.database).map_err(|source| StateError::database(&open.dir, source))
-        })
-    }
-
     /// Closes what a process that is no more had open, and removes its marker. Its FLR sessions are another matter: they are open
-    /// until the ZVM has unmounted them.
-    pub(crate) fn close_interrupted(
-        &self,
-        owner: &str,
-    ) -> Result<Vec<InterruptedGuard>, StateError> {
+    /// until the ZVM has unmounted them; and what it left in the places where it worked, the caller has removed. Intents that nothing
+    /// else closes are closed as interrupted. Nothing is done where the process lives.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written, or this is no marker of ours; then what it had open stays so.
+    pub fn close_interrupted(&self, owner: &str) -> Result<Interrupted, StateError> {
         let now = millis(self.now());
         self.with(|open| {
-            let guards = open.write(|database| {
+            if marker::lives(&open.dir, owner)? {
+                return Ok(Interrupted::default());
+            }
+            let closed = open.write(|database| {
                 close_calls(database, owner, now)?;
                 close_places(database, owner, now)?;
-                close_guards(database, owner, now)
+                let closed = Interrupted {
+                    guest_writes: guest_writes::leave_those_of(database, owner, now)?,
+                    plans: close_plans(database, owner, now)?,
+                    guards: close_guards(database, owner, now)?,
+                };
+                close_all_of(database, owner, now)?;
+                Ok(closed)
             })?;
             marker::bury(&open.dir, owner)?;
-            Ok(guards)
+            Ok(closed)
         })
-    }
-}
-
-impl Open {
-    /// Whether this process, which ends, has not closed all that it began.
-    pub(super) fn leaves_something_open(&self, owner: &str) -> rusqlite::Result<bool> {
-        Ok(self.leaves_places(owner)?
-            || has_open_calls(&self.database, owner)?
-            || !open_guards(&self.database, owner)?.is_empty())
     }
 }
 
@@ -113,7 +134,7 @@ struct OpenGuard {
     tag: String,
 }
 
-fn open_guards(database: &Connection, owner: &str) -> rusqlite::Result<Vec<OpenGuard>> {
+fn open_guards(database: &Transaction<'_>, owner: &str) -> rusqlite::Result<Vec<OpenGuard>> {
     let mut query = database.prepare_cached(
         "SELECT at, zvm, vm_identifier, tag FROM guard_intent i WHERE owner = ?1
            AND NOT EXISTS (SELECT 1 FROM guard g
@@ -130,7 +151,10 @@ fn open_guards(database: &Connection, owner: &str) -> rusqlite::Result<Vec<OpenG
     guards.collect()
 }
 
-fn closed_guards(database: &Connection, since: i64) -> rusqlite::Result<Vec<InterruptedGuard>> {
+fn closed_guards(
+    database: &Transaction<'_>,
+    since: i64,
+) -> rusqlite::Result<Vec<InterruptedGuard>> {
     let mut query = database.prepare_cached(
         "SELECT tag, started_at FROM guard WHERE failure = ?1 AND ended_at >= ?2 ORDER BY id",
     )?;
@@ -171,6 +195,7 @@ fn close_guards(
                 FAILURE
             ],
         )?;
+        append(database, &kinds::GUARD, database.last_insert_rowid(), now)?;
         closed.push(InterruptedGuard {
             at: timestamp(guard.at),
             tag: guard.tag,
@@ -179,40 +204,51 @@ fn close_guards(
     Ok(closed)
 }
 
-/// Calls that nobody will tell the outcome of: not those that were handed over to another process.
-const OPEN_CALLS: &str = "FROM listed_call l WHERE l.owner = :owner
-    AND NOT EXISTS (SELECT 1 FROM call_outcome o WHERE o.call = l.id)
-    AND NOT EXISTS (SELECT 1 FROM call_handed_over h WHERE h.call = l.id)";
-
-fn has_open_calls(database: &Connection, owner: &str) -> rusqlite::Result<bool> {
-    database
-        .prepare_cached(&format!("SELECT EXISTS (SELECT 1 {OPEN_CALLS})"))?
-        .query_row(named_params! {":owner": owner}, |row| row.get(0))
-}
-
-/// Whether such a call reached its server is not known.
+/// Whether such a call reached its server is not known. One that was handed over to another process is told by that one.
 fn close_calls(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<()> {
-    database.execute(
-        "INSERT OR IGNORE INTO claim_ended (claim, at, guard)
-         SELECT c.id, :now, NULL FROM claim c JOIN listed_call l ON l.id = c.call WHERE l.owner = :owner
+    let mut claims = database.prepare_cached(
+        "SELECT c.id FROM claim c JOIN listed_call l ON l.id = c.call WHERE l.owner = ?1
            AND NOT EXISTS (SELECT 1 FROM claim_ended e WHERE e.claim = c.id)",
-        named_params! {":owner": owner, ":now": now},
     )?;
-    database.execute(
-        &format!(
-            "INSERT INTO call_outcome (call, at, outcome) SELECT l.id, :now, 'lost' {OPEN_CALLS}"
-        ),
-        named_params! {":owner": owner, ":now": now},
+    for claim in claims.query_map([owner], |row| row.get(0).map(ClaimId))? {
+        claim_ended(database, claim?, None, now)?;
+    }
+    let mut calls = database.prepare_cached(
+        "SELECT l.id FROM listed_call l WHERE l.owner = ?1
+           AND NOT EXISTS (SELECT 1 FROM call_outcome o WHERE o.call = l.id)
+           AND NOT EXISTS (SELECT 1 FROM call_handed_over h WHERE h.call = l.id)",
     )?;
+    for call in calls.query_map([owner], |row| row.get(0).map(CallId))? {
+        ended(database, call?, Outcome::Lost, now)?;
+    }
     Ok(())
 }
 
-/// The caller has removed what was left there.
-fn close_places(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<()> {
-    database.execute(
-        "INSERT OR IGNORE INTO recovery_place_clean (place, at)
-         SELECT id, :now FROM recovery_place WHERE owner = :owner",
-        named_params! {":owner": owner, ":now": now},
+struct OpenPlan {
+    id: i64,
+    name: String,
+}
+
+fn open_plans(database: &Transaction<'_>, owner: &str) -> rusqlite::Result<Vec<OpenPlan>> {
+    let mut query = database.prepare_cached(
+        "SELECT p.id, p.name FROM plan_begun b JOIN plan p ON p.id = b.plan WHERE b.owner = ?1
+           AND NOT EXISTS (SELECT 1 FROM plan_ended e WHERE e.plan = b.plan) ORDER BY p.id",
     )?;
-    Ok(())
+    let plans = query.query_map([owner], |row| {
+        Ok(OpenPlan {
+            id: row.get(0)?,
+            name: row.get(1)?,
+        })
+    })?;
+    plans.collect()
+}
+
+/// What of such a plan is complete stays.
+fn close_plans(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<Vec<String>> {
+    let mut closed = Vec::new();
+    for plan in open_plans(database, owner)? {
+        plan_ended(database, plan.id, PlanEnd::Interrupted, now)?;
+        closed.push(plan.name);
+    }
+    Ok(closed)
 }

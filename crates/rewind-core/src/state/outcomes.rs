@@ -1,6 +1,5 @@
 //! How listed calls ended.
 
-use jiff::Timestamp;
 use rusqlite::{Transaction, named_params, params};
 
 use super::{
@@ -8,7 +7,10 @@ use super::{
     calls::{CallId, same_name},
     millis,
 };
-use crate::enforce::Outcome;
+use crate::{
+    enforce::Outcome,
+    ledger::{append_if, kinds},
+};
 
 /// A call that was handed over longer ago than this, in milliseconds, is not asked for by its arguments any more.
 const LONGEST_CALL: i64 = 24 * 60 * 60 * 1000;
@@ -16,7 +18,8 @@ const LONGEST_CALL: i64 = 24 * 60 * 60 * 1000;
 impl State {
     /// Writes down how a call ended. The first word counts.
     pub(crate) fn call_ended(&self, call: CallId, outcome: Outcome) -> Result<(), StateError> {
-        self.write(|database| ended(database, call, outcome))
+        let at = millis(self.now());
+        self.write_outcome(|database| ended(database, call, outcome, at))
     }
 
     /// Writes down that another process will tell how a call ended.
@@ -25,12 +28,13 @@ impl State {
         call: CallId,
         correlation: Option<&str>,
     ) -> Result<(), StateError> {
+        let at = millis(self.now());
         self.write(|database| {
-            database.execute(
+            let added = database.execute(
                 "INSERT OR IGNORE INTO call_handed_over (call, at, correlation) VALUES (?1, ?2, ?3)",
-                params![call.0, millis(Timestamp::now()), correlation],
+                params![call.0, at, correlation],
             )?;
-            Ok(())
+            append_if(added, database, &kinds::CALL_HANDED_OVER, call.0, at)
         })
     }
 
@@ -43,29 +47,35 @@ impl State {
         correlation: Option<&str>,
         outcome: Outcome,
     ) -> Result<(), StateError> {
-        self.write(|database| {
+        let at = millis(self.now());
+        self.write_outcome(|database| {
             if let Some(correlation) = correlation {
                 let known = correlated(database, zvm, correlation)?;
                 if !known.is_empty() {
                     return known
                         .into_iter()
-                        .try_for_each(|call| ended(database, call, outcome));
+                        .try_for_each(|call| ended(database, call, outcome, at));
                 }
             }
-            match alike(database, zvm, call, correlation)? {
-                Some(call) => ended(database, call, outcome),
+            match alike(database, zvm, call, correlation, at)? {
+                Some(call) => ended(database, call, outcome, at),
                 None => Ok(()),
             }
         })
     }
 }
 
-fn ended(database: &Transaction<'_>, call: CallId, outcome: Outcome) -> rusqlite::Result<()> {
-    database.execute(
+pub(super) fn ended(
+    database: &Transaction<'_>,
+    call: CallId,
+    outcome: Outcome,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let added = database.execute(
         "INSERT OR IGNORE INTO call_outcome (call, at, outcome) VALUES (?1, ?2, ?3)",
-        params![call.0, millis(Timestamp::now()), outcome.as_str()],
+        params![call.0, now, outcome.as_str()],
     )?;
-    Ok(())
+    append_if(added, database, &kinds::CALL_OUTCOME, call.0, now)
 }
 
 fn correlated(
@@ -86,6 +96,7 @@ fn alike(
     zvm: &str,
     call: &ToolCall,
     correlation: Option<&str>,
+    now: i64,
 ) -> rusqlite::Result<Option<CallId>> {
     let mut query = database.prepare_cached(
         "SELECT l.id, l.server FROM call_handed_over h JOIN listed_call l ON l.id = h.call
@@ -97,7 +108,7 @@ fn alike(
     let calls = query.query_map(
         named_params! {
             ":digest": call.arguments_digest, ":tool": call.tool, ":zvm": zvm, ":correlation": correlation,
-            ":from": millis(Timestamp::now()).saturating_sub(LONGEST_CALL),
+            ":from": now.saturating_sub(LONGEST_CALL),
         },
         |row| Ok((CallId(row.get(0)?), row.get::<_, Option<String>>(1)?)),
     )?;

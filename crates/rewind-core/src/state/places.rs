@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 
-use super::{Open, State, StateError, millis};
+use super::{State, StateError, millis};
+use crate::ledger::{append, append_if, kinds};
 
 /// The number of a place in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,35 +22,42 @@ pub(crate) struct WorkPlace {
 }
 
 impl State {
-    /// Writes down where this process is about to work. None where the path is no Unicode: then what a crash leaves there stays for
-    /// a day.
-    pub(crate) fn place_begun(&self, place: &WorkPlace) -> Result<Option<PlaceId>, StateError> {
-        let made = place.made.as_ref().map(|made| made.to_str());
-        let (Some(folder), false) = (place.folder.to_str(), made == Some(None)) else {
-            return Ok(None);
-        };
+    /// Writes down where this process is about to work. A path that is no Unicode is left out: what a crash leaves there stays for a
+    /// day.
+    pub(crate) fn places_begun(
+        &self,
+        places: Vec<WorkPlace>,
+    ) -> Result<Vec<(PlaceId, WorkPlace)>, StateError> {
         let at = millis(self.now());
         self.with(|open| {
             let owner = open.owner()?;
             open.write(|database| {
-                database.execute(
-                    "INSERT INTO recovery_place (at, owner, folder, mark, made) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    params![at, owner, folder, place.mark, made.flatten()],
-                )?;
-                Ok(Some(PlaceId(database.last_insert_rowid())))
+                let mut noted = Vec::new();
+                for place in places {
+                    let made = place.made.as_ref().map(|made| made.to_str());
+                    let (Some(folder), false) = (place.folder.to_str(), made == Some(None)) else {
+                        continue;
+                    };
+                    database.execute(
+                        "INSERT INTO recovery_place (at, owner, folder, mark, made) VALUES (?1, ?2, ?3, ?4, ?5)",
+                        params![at, owner, folder, place.mark, made.flatten()],
+                    )?;
+                    let id = database.last_insert_rowid();
+                    append(database, &kinds::RECOVERY_PLACE, id, at)?;
+                    noted.push((PlaceId(id), place));
+                }
+                Ok(noted)
             })
         })
     }
 
     /// Writes down that nothing incomplete is left there.
-    pub(crate) fn place_clean(&self, place: PlaceId) -> Result<(), StateError> {
+    pub(crate) fn places_clean(&self, places: Vec<PlaceId>) -> Result<(), StateError> {
         let at = millis(self.now());
-        self.write(|database| {
-            database.execute(
-                "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
-                params![place.0, at],
-            )?;
-            Ok(())
+        self.write_outcome(|database| {
+            places
+                .into_iter()
+                .try_for_each(|place| clean(database, place, at))
         })
     }
 
@@ -61,10 +69,25 @@ impl State {
     }
 }
 
-impl Open {
-    pub(super) fn leaves_places(&self, owner: &str) -> rusqlite::Result<bool> {
-        Ok(!left(&self.database, owner)?.is_empty())
+/// Closes those of a process that died. The caller has removed what was left there.
+pub(super) fn close_places(
+    database: &Transaction<'_>,
+    owner: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let mut query = database.prepare_cached("SELECT id FROM recovery_place WHERE owner = ?1")?;
+    for place in query.query_map([owner], |row| row.get(0).map(PlaceId))? {
+        clean(database, place?, now)?;
     }
+    Ok(())
+}
+
+fn clean(database: &Transaction<'_>, place: PlaceId, now: i64) -> rusqlite::Result<()> {
+    let added = database.execute(
+        "INSERT OR IGNORE INTO recovery_place_clean (place, at) VALUES (?1, ?2)",
+        params![place.0, now],
+    )?;
+    append_if(added, database, &kinds::RECOVERY_PLACE_CLEAN, place.0, now)
 }
 
 fn left(database: &Connection, owner: &str) -> rusqlite::Result<Vec<WorkPlace>> {

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use super::{Open, State, StateError, millis, timestamp};
-use crate::marker::{self, Marker};
+use crate::{
+    ledger::{append, append_if, kinds},
+    marker::{self, Marker},
+};
 
 pub(super) const OWNER: &str = "owner-";
 
@@ -79,7 +82,9 @@ impl State {
                         millis(mount.zvm_at),
                     ],
                 )?;
-                Ok(SessionId(database.last_insert_rowid()))
+                let id = database.last_insert_rowid();
+                append(database, &kinds::FLR_SESSION, id, at)?;
+                Ok(SessionId(id))
             })
         })
     }
@@ -96,11 +101,32 @@ impl State {
     ) -> Result<(), StateError> {
         let at = millis(self.now());
         self.write(|database| {
-            database.execute(
+            let added = database.execute(
                 "INSERT OR IGNORE INTO flr_session_opened (session, at, session_identifier) VALUES (?1, ?2, ?3)",
                 params![session.0, at, session_identifier],
             )?;
-            Ok(())
+            append_if(added, database, &kinds::FLR_SESSION_OPENED, session.0, at)
+        })
+    }
+
+    /// Writes down that this process is about to ask the ZVM to unmount a session. [`session_closed`](Self::session_closed) or
+    /// [`session_left`](Self::session_left) says what became of it.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be written.
+    pub fn session_closing(&self, session: SessionId) -> Result<(), StateError> {
+        let at = millis(self.now());
+        self.with(|open| {
+            let owner = open.owner()?;
+            open.write(|database| {
+                database.execute(
+                    "INSERT INTO flr_unmount (session, owner) VALUES (?1, ?2)",
+                    params![session.0, owner],
+                )?;
+                let id = database.last_insert_rowid();
+                append(database, &kinds::FLR_UNMOUNT, id, at)
+            })
         })
     }
 
@@ -111,12 +137,12 @@ impl State {
     /// The state cannot be written.
     pub fn session_closed(&self, session: SessionId) -> Result<(), StateError> {
         let at = millis(self.now());
-        self.write(|database| {
-            database.execute(
+        self.write_outcome(|database| {
+            let added = database.execute(
                 "INSERT OR IGNORE INTO flr_session_closed (session, at) VALUES (?1, ?2)",
                 params![session.0, at],
             )?;
-            Ok(())
+            append_if(added, database, &kinds::FLR_SESSION_CLOSED, session.0, at)
         })
     }
 
@@ -132,7 +158,8 @@ impl State {
                 "INSERT INTO flr_session_left (session, at, why) VALUES (?1, ?2, ?3)",
                 params![session.0, at, why],
             )?;
-            Ok(())
+            let id = database.last_insert_rowid();
+            append(database, &kinds::FLR_SESSION_LEFT, id, at)
         })
     }
 

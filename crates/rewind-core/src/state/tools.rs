@@ -1,9 +1,9 @@
 //! How the servers of listed tools described them: what was accepted, and what was seen last.
 
-use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use super::{State, StateError, millis};
+use crate::ledger::{append, kinds};
 
 /// A server's description of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +35,14 @@ const SEEN: &str = "event IN ('first', 'seen')";
 impl State {
     /// Remembers what was seen where it is not what was seen last, and returns what is accepted: at the first time, this.
     pub(crate) fn tool_seen(&self, seen: &Definition) -> Result<Definition, StateError> {
+        let at = millis(self.now());
         self.write(|database| {
             let last = latest(database, SEEN, &seen.server, &seen.tool)?;
             let accepted = latest(database, ACCEPTED, &seen.server, &seen.tool)?;
             match accepted {
-                None => insert(database, "first", seen, None)?,
+                None => insert(database, "first", seen, None, at)?,
                 Some(_) if last.as_ref().is_none_or(|last| !last.same_as(seen)) => {
-                    insert(database, "seen", seen, None)?;
+                    insert(database, "seen", seen, None, at)?;
                 }
                 Some(_) => {}
             }
@@ -68,7 +69,8 @@ impl State {
 
     /// Writes down that a person accepted this definition.
     pub(crate) fn tool_accepted(&self, accepted: &Definition, by: &str) -> Result<(), StateError> {
-        self.write(|database| insert(database, "accepted", accepted, Some(by)))
+        let at = millis(self.now());
+        self.write(|database| insert(database, "accepted", accepted, Some(by), at))
     }
 
     fn read_tools(
@@ -76,31 +78,24 @@ impl State {
         which: &str,
         parameters: impl rusqlite::Params,
     ) -> Result<Vec<Remembered>, StateError> {
-        self.with(|open| {
-            let dir = open.dir.clone();
-            let read = |database: &Transaction<'_>| -> rusqlite::Result<_> {
-                let mut query = database.prepare_cached(&format!(
-                    "SELECT DISTINCT server, tool FROM tool_definition WHERE {which} ORDER BY server, tool"
-                ))?;
-                let names = query.query_map(parameters, |row| {
-                    Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-                })?;
-                let mut tools = Vec::new();
-                for name in names {
-                    let (server, tool) = name?;
-                    if let Some(accepted) = latest(database, ACCEPTED, &server, &tool)?
-                        && let Some(seen) = latest(database, SEEN, &server, &tool)?
-                    {
-                        tools.push(Remembered { accepted, seen });
-                    }
+        // Reads only, and so never waits for a writer.
+        self.read(|database, _| {
+            let mut query = database.prepare_cached(&format!(
+                "SELECT DISTINCT server, tool FROM tool_definition WHERE {which} ORDER BY server, tool"
+            ))?;
+            let names = query.query_map(parameters, |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            let mut tools = Vec::new();
+            for name in names {
+                let (server, tool) = name?;
+                if let Some(accepted) = latest(database, ACCEPTED, &server, &tool)?
+                    && let Some(seen) = latest(database, SEEN, &server, &tool)?
+                {
+                    tools.push(Remembered { accepted, seen });
                 }
-                Ok(tools)
-            };
-            // Reads only, and so never waits for a writer.
-            open.database
-                .transaction()
-                .and_then(|transaction| read(&transaction))
-                .map_err(|source| StateError::database(&dir, source))
+            }
+            Ok(tools)
         })
     }
 }
@@ -142,13 +137,14 @@ fn insert(
     event: &str,
     definition: &Definition,
     by: Option<&str>,
+    at: i64,
 ) -> rusqlite::Result<()> {
     database.execute(
         &format!(
             "INSERT INTO tool_definition (at, event, accepted_by, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
         ),
         params![
-            millis(Timestamp::now()),
+            at,
             event,
             by,
             definition.server,
@@ -159,5 +155,10 @@ fn insert(
             definition.described,
         ],
     )?;
-    Ok(())
+    append(
+        database,
+        &kinds::TOOL_DEFINITION,
+        database.last_insert_rowid(),
+        at,
+    )
 }

@@ -9,6 +9,7 @@
 
 mod drift;
 mod guard;
+mod ledger;
 mod logins;
 mod reload;
 mod reuse;

@@ -3,7 +3,7 @@ use crate::{
         beside, enforcer, guard, guard_with, inserts, is_unlisted, observed, outcomes, refused,
         stage,
     },
-    support::call,
+    support::{call, request},
 };
 use rewind_core::{Done, ErrorCode, ToolCall, stop::Stop};
 use serde_json::json;
@@ -42,11 +42,14 @@ async fn a_stop_refuses_listed_calls_at_once_and_nothing_else() {
         .guard_tool_call(ask("list_vms"), &call())
         .await
         .unwrap();
-    assert_eq!(server.not_stopped().unwrap_err().code, ErrorCode::Stopped);
+    let asked = call();
+    let ask_for_a_guard = || server.guard_unless_stopped(request("jp-ubuntu"), &asked);
+    let error = ask_for_a_guard().await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::Stopped);
     assert_eq!(inserts(&world), 0);
 
     stop.lift().unwrap();
-    server.not_stopped().unwrap();
+    ask_for_a_guard().await.unwrap();
     guard(&enforcer, "vm_stop", "jp-ubuntu").await.unwrap();
 }
 

@@ -146,7 +146,7 @@ async fn chosen(
         vpg: vpg.map(str::to_owned),
         ..recovery(vm, "/etc/hosts", checkpoint)
     };
-    let plan = world.rewind.plan_recovery(&request, &call()).await?;
+    let plan = world.rewind.plan_recovery(&request, &call()).await?.plan;
     Ok((plan.checkpoint, plan.vpg))
 }
 

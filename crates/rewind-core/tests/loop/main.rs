@@ -10,13 +10,22 @@
 mod checkpoints;
 mod clocks;
 mod company;
+#[cfg(unix)]
+mod diff;
 mod find;
 mod guard;
 mod guard_failures;
+#[cfg(unix)]
+mod guest;
 mod interrupted;
+mod ledger;
 mod orphans;
+mod paths;
+mod plans;
 mod recover;
 mod recover_failures;
-mod settings;
+#[cfg(unix)]
+#[path = "../sshd/mod.rs"]
+mod sshd;
 mod support;
 mod tool_call;

@@ -1,4 +1,4 @@
-use crate::support::{World, call, config_text, recovery, request};
+use crate::support::{World, call, config_text, recovered, recovery, request};
 use rewind_core::{
     Rewind,
     doctor::{self, Check, Status},
@@ -35,9 +35,8 @@ async fn mounted(world: &World) -> (String, String) {
     world
         .sim
         .update(|switches| switches.unmount = zvm_sim::switches::Unmount::Refused);
-    world
-        .elsewhere()
-        .recover(recovery("jp-ubuntu", "/etc/hosts", &tag), &call())
+    let request = recovery("jp-ubuntu", "/etc/hosts", &tag);
+    recovered(&world.elsewhere(), request, &call())
         .await
         .unwrap();
     world
@@ -97,9 +96,8 @@ async fn a_mount_that_died_before_its_answer_is_found_by_what_it_mounts() {
     world
         .sim
         .update(|switches| switches.unmount = zvm_sim::switches::Unmount::Refused);
-    world
-        .elsewhere()
-        .recover(recovery("jp-ubuntu", "/etc/hosts", &tag), &call())
+    let request = recovery("jp-ubuntu", "/etc/hosts", &tag);
+    recovered(&world.elsewhere(), request, &call())
         .await
         .unwrap();
     world
@@ -147,7 +145,7 @@ async fn what_was_left_behind_does_not_stand_in_the_way_of_a_recovery() {
         destination: rewind_core::Destination::Folder(world.folder().join("mine")),
         ..recovery("jp-ubuntu", "/etc/hosts", &checkpoint)
     };
-    world.rewind.recover(request, &call()).await.unwrap();
+    recovered(&world.rewind, request, &call()).await.unwrap();
     assert_eq!(world.sim.flr_sessions(), []);
 }
 

@@ -1,5 +1,5 @@
-use crate::support::{Heard, World, call, recovery};
-use rewind_core::{Destination, Error, ErrorCode, RecoverRequest, Recovery};
+use crate::support::{Heard, Recovered, World, call, recovered, recovery};
+use rewind_core::{Destination, Error, ErrorCode, RecoverRequest};
 use std::{fs, path::Path, time::Duration};
 use zvm_sim::{
     Scenario, Spread,
@@ -9,8 +9,8 @@ use zvm_sim::{
     },
 };
 
-async fn recover(world: &World, request: RecoverRequest) -> Result<Recovery, Error> {
-    let result = world.rewind.recover(request, &call()).await;
+async fn recover(world: &World, request: RecoverRequest) -> Result<Recovered, Error> {
+    let result = recovered(&world.rewind, request, &call()).await;
     assert_eq!(world.sim.flr_sessions(), [], "no session stays open");
     result
 }
@@ -64,36 +64,6 @@ fn support_sha256(bytes: &[u8]) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
-}
-
-#[tokio::test]
-async fn nothing_is_mounted_without_a_confirmation() {
-    let world = World::new().await;
-    let tag = pinned(&world, "jp-ubuntu").await;
-    let request = RecoverRequest {
-        confirmed: false,
-        ..recovery("jp-ubuntu", "/etc/hosts", &tag)
-    };
-    let error = recover(&world, request.clone()).await.unwrap_err();
-    assert_eq!(error.code, ErrorCode::ConfirmationRequired);
-    let plan = world.rewind.plan_recovery(&request, &call()).await.unwrap();
-    for said in [
-        "jp-ubuntu",
-        &plan.checkpoint,
-        &plan.checkpoint_time,
-        &tag,
-        "/etc/hosts",
-        "s ago",
-        &plan.destination,
-    ] {
-        assert!(
-            error.message.contains(said),
-            "{said} is not in: {}",
-            error.message
-        );
-    }
-    assert_eq!(world.count("POST", "/flrs"), 0);
-    assert!(!world.recover_dir().exists());
 }
 
 #[tokio::test]
@@ -427,11 +397,8 @@ async fn progress_is_told_while_a_recovery_waits() {
         .update(|switches| switches.mount_duration = Some(Spread::millis(1_500, 1_500)));
     let tag = pinned(&world, "jp-ubuntu").await;
     let (heard, call) = Heard::call();
-    world
-        .rewind
-        .recover(recovery("jp-ubuntu", "/etc/hosts", &tag), &call)
-        .await
-        .unwrap();
+    let request = recovery("jp-ubuntu", "/etc/hosts", &tag);
+    recovered(&world.rewind, request, &call).await.unwrap();
     let messages = heard.messages();
     for said in ["mounted", "downloading hosts", "unmounting"] {
         assert!(

@@ -1,15 +1,13 @@
-use crate::support::{World, call, recovery};
-use rewind_core::{
-    Call, Destination, Done, Error, ErrorCode, Patience, RecoverRequest, Recovery, Rewind,
-};
+use crate::support::{Recovered, World, call, recovered, recovery};
+use rewind_core::{Call, Destination, Done, Error, ErrorCode, Patience, RecoverRequest, Rewind};
 use std::{fs, path::Path, time::Duration};
 use zvm_sim::{
     Fault, FlrState, Outcome, Scenario, Spread,
     switches::{Damage, DownloadUrl, Mount, SingleFile, Unmount, Vanishes},
 };
 
-async fn recover(world: &World, request: RecoverRequest) -> Result<Recovery, Error> {
-    world.rewind.recover(request, &call()).await
+async fn recover(world: &World, request: RecoverRequest) -> Result<Recovered, Error> {
+    recovered(&world.rewind, request, &call()).await
 }
 
 async fn pinned() -> (World, String) {
@@ -225,7 +223,7 @@ async fn a_session_of_others_is_refused_and_never_touched() {
         destination: Destination::Folder(world.folder().join("theirs")),
         ..hosts(&tag)
     };
-    let their_recovery = other.recover(request, &theirs);
+    let their_recovery = recovered(&other, request, &theirs);
     let ours = async {
         world.sim.wait_for(|view| view.sessions().len() == 1).await;
         let error = recover(&world, hosts(&tag)).await.unwrap_err();
@@ -251,7 +249,7 @@ async fn another_recovery_of_the_same_user_is_told_apart() {
         destination: Destination::Folder(world.folder().join("theirs")),
         ..hosts(&tag)
     };
-    let their_recovery = other.recover(request, &theirs);
+    let their_recovery = recovered(&other, request, &theirs);
     let ours = async {
         world.sim.wait_for(|view| view.sessions().len() == 1).await;
         recover(&world, hosts(&tag)).await.unwrap_err()
@@ -404,7 +402,7 @@ async fn a_definite_refusal_to_unmount_is_not_waited_out() {
         ..Patience::default()
     };
     let rewind = Rewind::with_patience(world.rewind.config().clone(), patient).unwrap();
-    let recovery = rewind.recover(hosts(&tag), &call()).await.unwrap();
+    let recovery = recovered(&rewind, hosts(&tag), &call()).await.unwrap();
     assert!(recovery.still_open.is_some());
     assert!(recovery.timing.unmount < 30.0, "{:?}", recovery.timing);
 }
@@ -434,8 +432,7 @@ async fn what_was_left_behind_is_told_as_that_while_it_can_not_be_unmounted() {
         ..request
     };
     for rewind in [&world.rewind, &world.beside()] {
-        let error = rewind
-            .recover(elsewhere(hosts(&tag)), &call())
+        let error = recovered(rewind, elsewhere(hosts(&tag)), &call())
             .await
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::FlrBusy);
@@ -490,12 +487,16 @@ async fn an_unmount_whose_answer_is_lost_is_seen_through() {
 }
 
 /// Runs a recovery until the ZVM is in a certain state, and then does something to it.
-async fn when_mounting(world: &World, call: &Call, then: impl FnOnce()) -> Result<Recovery, Error> {
+async fn when_mounting(
+    world: &World,
+    call: &Call,
+    then: impl FnOnce(),
+) -> Result<Recovered, Error> {
     world
         .sim
         .update(|switches| switches.mount_duration = Some(Spread::millis(500, 500)));
     let tag = world.guard("jp-ubuntu").await.unwrap().tag;
-    let recovery = world.rewind.recover(hosts(&tag), call);
+    let recovery = recovered(&world.rewind, hosts(&tag), call);
     let act = async {
         world
             .sim
@@ -532,7 +533,7 @@ async fn cancelling_while_the_mount_is_asked_for_unmounts_too() {
         ..Fault::on("POST", "/v1/flrs")
     });
     let call = call();
-    let recovery = world.rewind.recover(hosts(&tag), &call);
+    let recovery = recovered(&world.rewind, hosts(&tag), &call);
     let cancel = async {
         world
             .sim
@@ -553,7 +554,7 @@ async fn cancelling_a_download_unmounts_and_leaves_nothing() {
         .sim
         .update(|switches| switches.download_damage = Damage::Stalls);
     let call = call();
-    let recovery = world.rewind.recover(hosts(&tag), &call);
+    let recovery = recovered(&world.rewind, hosts(&tag), &call);
     let cancel = async {
         world
             .sim
@@ -575,7 +576,7 @@ async fn a_recovery_that_is_dropped_is_unmounted_all_the_same() {
         .update(|switches| switches.mount_duration = Some(Spread::millis(60_000, 60_000)));
     for asked in [false, true] {
         let call = call();
-        let recovery = world.rewind.recover(hosts(&tag), &call);
+        let recovery = recovered(&world.rewind, hosts(&tag), &call);
         let seen = world.sim.wait_for(|view| {
             if asked {
                 view.sessions().len() == 1

@@ -1,8 +1,9 @@
 //! A simulated ZVM, and the programs that talk to it.
 use jiff::{SignedDuration, Timestamp};
 use rewind_core::{
-    Call, Clock, Destination, Error, GuardRequest, Patience, Progress, ProgressUpdate, Receipt,
-    RecoverRequest, Rewind, config::Config,
+    Call, Clock, Destination, Error, GuardRequest, How, KnownPlan, Paths, Patience, Progress,
+    ProgressUpdate, Receipt, RecoverRequest, RecoveredFile, Recovery, Rewind, StillOpen, Timing,
+    Verdict, config::Config,
 };
 use serde_json::{Value, json};
 use std::{
@@ -49,6 +50,12 @@ impl World {
     /// A process of another user or host.
     pub fn elsewhere(&self) -> Rewind {
         open(&self.sim, self.folder.path(), "other-state", &json!({}))
+    }
+
+    /// Another process of the same user, by this clock, with further keys in the configuration.
+    pub fn by(&self, clock: &Arc<Hand>, keys: &Value) -> Rewind {
+        let config = config(&self.sim, self.folder.path(), "state", keys);
+        Rewind::with_clock(config, PATIENCE, clock.clone()).unwrap()
     }
 
     pub fn with_config(&self, keys: &Value) -> Rewind {
@@ -194,14 +201,88 @@ impl Heard {
     }
 }
 
-/// Confirmed, to the default destination.
+/// Of one path, to the default destination.
 pub fn recovery(vm: &str, path: &str, checkpoint: &str) -> RecoverRequest {
     RecoverRequest {
         vm: vm.into(),
-        path: path.into(),
+        paths: Paths::One(path.into()),
         checkpoint: checkpoint.into(),
         vpg: None,
         destination: Destination::InRecoverDir(None),
-        confirmed: true,
+        restore: None,
+    }
+}
+
+/// One path that was recovered.
+#[derive(Debug)]
+pub struct Recovered {
+    pub checkpoint: String,
+    pub tag: Option<String>,
+    pub guest_path: String,
+    pub is_folder: bool,
+    pub local_path: String,
+    pub bytes: u64,
+    pub files: Vec<RecoveredFile>,
+    pub skipped: Vec<String>,
+    pub still_open: Option<StillOpen>,
+    pub timing: Timing,
+}
+
+/// Plans a recovery of one path, agrees to it, and carries it out.
+pub async fn recovered(
+    rewind: &Rewind,
+    request: RecoverRequest,
+    call: &Call,
+) -> Result<Recovered, Error> {
+    let recovery = agreed(rewind, &request, call).await?;
+    assert!(recovery.error.is_none() && recovery.paths.is_empty());
+    let one = recovery.one.unwrap();
+    Ok(Recovered {
+        checkpoint: recovery.checkpoint,
+        tag: recovery.tag,
+        guest_path: one.guest_path.unwrap(),
+        is_folder: one.is_folder,
+        local_path: one.local_path.unwrap(),
+        bytes: one.bytes,
+        files: one.files,
+        skipped: one.skipped,
+        still_open: recovery.still_open,
+        timing: recovery.timing,
+    })
+}
+
+/// Plans a recovery, agrees to it, and carries it out.
+pub async fn agreed(
+    rewind: &Rewind,
+    request: &RecoverRequest,
+    call: &Call,
+) -> Result<Recovery, Error> {
+    let known = rewind.plan_recovery(request, call).await?;
+    approve(rewind, &known).await?;
+    rewind.recover(&known.plan.id, call).await
+}
+
+pub async fn approve(rewind: &Rewind, known: &KnownPlan) -> Result<(), Error> {
+    let decided = rewind.decide(known, Verdict::Approved, How::Terminal, "cli/test");
+    decided.await.map(|_| ())
+}
+
+/// A clock that is set by hand.
+#[derive(Debug)]
+pub struct Hand(Mutex<Timestamp>);
+
+impl Hand {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Timestamp::now())))
+    }
+
+    pub fn forward(&self, by: SignedDuration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
     }
 }

@@ -15,7 +15,7 @@ use rewind_core::{
     ErrorCode::{
         CheckpointGone, DownloadIncomplete, FlrFailed, NotPermitted, ZvmError, ZvmUnreachable,
     },
-    Recovery,
+    How, Recovery, Verdict,
 };
 use std::{fs, time::Duration};
 use tokio::time::timeout;
@@ -461,7 +461,11 @@ pub async fn judge(world: &World, row: &Row, wrong: &mut Wrong) {
     let zvm = process.config().zvm();
     let recovering = async |world: &World| {
         let request = world::recovery(&world.tag);
-        process.recover(request, &world::call()).await
+        let known = process.plan_recovery(&request, &world::call()).await?;
+        process
+            .decide(&known, Verdict::Approved, How::Terminal, "cli/test")
+            .await?;
+        process.recover(&known.plan.id, &world::call()).await
     };
     let (result, took) = troubled(world, row.trouble, wrong, recovering).await;
     world.heal();
@@ -491,9 +495,11 @@ pub async fn judge(world: &World, row: &Row, wrong: &mut Wrong) {
 
 fn judge_file(world: &World, recovery: &Recovery, wrong: &mut Wrong) {
     let files = world.recovered();
-    let only = files.len() == 1 && files[0].to_string_lossy() == recovery.local_path;
+    let local = recovery.one.as_ref().and_then(|one| one.local_path.clone());
+    let local = local.unwrap_or_default();
+    let only = files.len() == 1 && files[0].to_string_lossy() == local;
     wrong.unless(only, || format!("{files:?}"));
-    let same = fs::read(&recovery.local_path).is_ok_and(|bytes| bytes == world.original());
+    let same = fs::read(&local).is_ok_and(|bytes| bytes == world.original());
     wrong.unless(same, || "the bytes differ".to_owned());
 }
 

@@ -120,7 +120,8 @@ pub const CAN_MOUNT: Step = step(
     0,
     Some((JOURNAL, 1)),
 );
-pub const ASK_SESSIONS: Step = step("look for other sessions", SESSIONS, 0, Some((CLOCK, 1)));
+/// The clock is read for the plan, and again when it is carried out.
+pub const ASK_SESSIONS: Step = step("look for other sessions", SESSIONS, 0, Some((CLOCK, 2)));
 pub const ASK_MOUNT: Step = step("ask for the mount", MOUNT, 0, Some((SESSIONS, 1)));
 pub const POLL_MOUNT: Step = step("wait until it is mounted", SESSION, 0, Some((MOUNT, 1)));
 pub const ASK_BROWSE: Step = step("browse", BROWSE, 0, Some((SESSION, 1)));

@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use rewind_core::{
-    Call, Destination, GuardRequest, RecoverRequest, Rewind,
+    Call, Destination, GuardRequest, Paths, RecoverRequest, Rewind,
     config::Config,
     state::{OpenSession, State},
     tag::{Tag, TagFields},
@@ -166,11 +166,11 @@ pub fn guard(change: &str) -> GuardRequest {
 pub fn recovery(tag: &str) -> RecoverRequest {
     RecoverRequest {
         vm: VM.into(),
-        path: FILE.into(),
+        paths: Paths::One(FILE.into()),
         checkpoint: tag.into(),
         vpg: None,
         destination: Destination::InRecoverDir(None),
-        confirmed: true,
+        restore: None,
     }
 }
 

@@ -6,9 +6,9 @@ use std::{
 
 use rewind_core::{
     Error, ErrorCode,
-    enforce::{ObservedCall, Outcome},
+    enforce::{Asker, ObservedCall, Outcome},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,9 @@ use super::{
 
 /// How many requests that are only passed on are kept track of.
 const MOST_TRACKED: usize = 64 * 1024;
+
+/// A client that does not say who it is.
+const UNNAMED: &str = "mcp-client";
 
 /// What becomes of a message of the client.
 pub enum FromClient<E: Enforcement> {
@@ -249,11 +252,28 @@ impl<E: Enforcement> Conversation<E> {
             let what = "the id of a call of a listed tool has to be a string or a whole number";
             return FromClient::Answer(answer::error(Some(id), INVALID_REQUEST, what));
         };
-        let refuse =
-            |error: &Error| FromClient::Answer(answer::refusal(id, call.meta.is_modern(), error));
+        let caller = call
+            .meta
+            .client_name()
+            .or_else(|| lock(&self.state).caller.clone())
+            .unwrap_or_else(|| UNNAMED.into());
+        let refuse = |error: &Error, arguments: &Value| {
+            let observed = ObservedCall {
+                server: gate.server(),
+                tool: &call.name,
+                arguments,
+            };
+            let asker = Asker {
+                client: &caller,
+                change: &self.change_id,
+            };
+            gate.enforcer.refused(&observed, asker, error);
+            FromClient::Answer(answer::refusal(id, call.meta.is_modern(), error))
+        };
         let arguments = match call.arguments() {
             Ok(arguments) => arguments,
             Err(what) => {
+                let text = call.arguments.map(RawValue::get).unwrap_or_default();
                 return refuse(
                     &Error::new(
                         ErrorCode::InvalidArgument,
@@ -265,13 +285,14 @@ impl<E: Enforcement> Conversation<E> {
                     .with_next(
                         "Call it again with arguments that are plain JSON: each member once, at most 128 deep, whole characters.",
                     ),
+                    &text.into(),
                 );
             }
         };
         // Where the tool is known, what is not listed or refused needs no waiting.
         if let (Some(_), Some(Some(tool))) = (gate.server(), gate.tool(&call.name)) {
             if let Err(error) = gate.check(&call.name, &tool, &arguments) {
-                return refuse(&error);
+                return refuse(&error, &arguments);
             }
             let observed = ObservedCall {
                 server: gate.server(),
@@ -280,7 +301,7 @@ impl<E: Enforcement> Conversation<E> {
             };
             match gate.enforcer.verdict(&observed) {
                 Ruling::Unlisted => return self.forward(head.id, Pending::Plain),
-                Ruling::Refused(error) => return refuse(&error),
+                Ruling::Refused(error) => return refuse(&error, &arguments),
                 Ruling::Listed(_) => {}
             }
         }
@@ -291,6 +312,7 @@ impl<E: Enforcement> Conversation<E> {
                     "too many listed calls wait for their guards already",
                 )
                 .with_next("Call it again when some of them have been answered."),
+                &arguments,
             );
         };
         let entry = {
@@ -305,10 +327,6 @@ impl<E: Enforcement> Conversation<E> {
         if !self.enter(key, Pending::Held(entry.clone())) {
             return FromClient::Answer(in_use(Some(id)));
         }
-        let caller = call
-            .meta
-            .client_name()
-            .or_else(|| lock(&self.state).caller.clone());
         FromClient::Hold(Box::new(Held::new(
             self.clone(),
             entry,

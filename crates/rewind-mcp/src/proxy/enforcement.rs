@@ -3,7 +3,7 @@ use std::future::Future;
 
 use rewind_core::{
     Call, Error, Receipt,
-    enforce::{Enforcer, Guarded, ListedCall, ObservedCall, Outcome, ToolStanding, Verdict},
+    enforce::{Asker, Enforcer, Guarded, ListedCall, ObservedCall, Outcome, ToolStanding, Verdict},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +21,10 @@ pub trait Enforcement: Clone + Send + Sync + 'static {
     fn has_entries_for(&self, server: &str) -> bool;
     /// See [`Enforcer::verdict`].
     fn verdict(&self, call: &ObservedCall<'_>) -> Ruling<Self::Listed>;
+    /// See [`Enforcer::refused`].
+    fn refused(&self, call: &ObservedCall<'_>, asker: Asker<'_>, error: &Error) {
+        let _ = (call, asker, error);
+    }
     /// See [`Enforcer::guard`].
     fn guard(
         &self,
@@ -77,6 +81,10 @@ impl Enforcement for Enforcer {
             Verdict::Listed(listed) => Ruling::Listed(listed),
             Verdict::Refused(error) => Ruling::Refused(error),
         }
+    }
+
+    fn refused(&self, call: &ObservedCall<'_>, asker: Asker<'_>, error: &Error) {
+        self.refused(call, asker, error);
     }
 
     async fn guard(&self, listed: Self::Listed, call: &Call) -> Result<Guarded, Error> {

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use rewind_core::{Call, Error, ErrorCode, Progress, ProgressUpdate, enforce::ObservedCall};
+use rewind_core::{
+    Call, Error, ErrorCode, Progress, ProgressUpdate,
+    enforce::{Asker, ObservedCall},
+};
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -77,7 +80,7 @@ impl<E: Enforcement> Held<E> {
         id: &RawValue,
         call: &ToolCall<'_>,
         arguments: Value,
-        caller: Option<String>,
+        caller: String,
         place: Place,
     ) -> Self {
         let digest = call::digest(&call.name, &arguments);
@@ -97,7 +100,7 @@ impl<E: Enforcement> Held<E> {
                 .is_retry
                 .then(|| (digest, state_digest(call.request_state))),
             meta: own_meta(&call.meta),
-            caller: caller.unwrap_or_else(|| "mcp-client".into()),
+            caller,
             _place: place,
         }
     }
@@ -117,28 +120,17 @@ impl<E: Enforcement> Held<E> {
     /// Why it may not.
     pub async fn settle(&self, peers: &impl Peers) -> Result<Ticket<E>, Error> {
         let gate = self.gate();
-        let tool = tokio::select! {
-            biased;
-            () = self.entry.cancel.cancelled() => return Err(cancelled()),
-            tool = self.definition(peers) => tool?,
-        };
-        let warning = match tool {
-            Some(tool) => gate.check(&self.tool, &tool, &self.arguments)?,
-            None => Some(format!(
-                "{} does not list the tool {:?}, so its definition could not be checked",
-                gate.called(),
-                self.tool
-            )),
-        };
-        let observed = ObservedCall {
-            server: gate.server(),
-            tool: &self.tool,
-            arguments: &self.arguments,
-        };
-        let listed = match gate.enforcer.verdict(&observed) {
-            Ruling::Unlisted => return Ok(Ticket::Unlisted),
-            Ruling::Refused(error) => return Err(error),
-            Ruling::Listed(listed) => listed,
+        let ruled = self.ruled(peers).await.inspect_err(|error| {
+            if !self.entry.cancel.is_cancelled() {
+                let asker = Asker {
+                    client: &self.caller,
+                    change: &self.conversation.change_id,
+                };
+                gate.enforcer.refused(&self.observed(), asker, error);
+            }
+        })?;
+        let Some((listed, warning)) = ruled else {
+            return Ok(Ticket::Unlisted);
         };
         if let Some(in_flight) = self.round.as_ref().and_then(|round| gate.repeated(round)) {
             return Ok(Ticket::Guarded(Box::new(in_flight)));
@@ -156,6 +148,40 @@ impl<E: Enforcement> Held<E> {
             receipt,
             digest: self.digest,
         })))
+    }
+
+    fn observed(&self) -> ObservedCall<'_> {
+        ObservedCall {
+            server: self.gate().server(),
+            tool: &self.tool,
+            arguments: &self.arguments,
+        }
+    }
+
+    /// The listed call, with what there is to warn of; None where it is not listed after all.
+    async fn ruled(
+        &self,
+        peers: &impl Peers,
+    ) -> Result<Option<(E::Listed, Option<String>)>, Error> {
+        let gate = self.gate();
+        let tool = tokio::select! {
+            biased;
+            () = self.entry.cancel.cancelled() => return Err(cancelled()),
+            tool = self.definition(peers) => tool?,
+        };
+        let warning = match tool {
+            Some(tool) => gate.check(&self.tool, &tool, &self.arguments)?,
+            None => Some(format!(
+                "{} does not list the tool {:?}, so its definition could not be checked",
+                gate.called(),
+                self.tool
+            )),
+        };
+        match gate.enforcer.verdict(&self.observed()) {
+            Ruling::Unlisted => Ok(None),
+            Ruling::Refused(error) => Err(error),
+            Ruling::Listed(listed) => Ok(Some((listed, warning))),
+        }
     }
 
     async fn guard(&self, listed: E::Listed, peers: &impl Peers) -> Result<E::Guarded, Error> {

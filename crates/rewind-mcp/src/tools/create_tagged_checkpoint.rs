@@ -53,7 +53,6 @@ pub async fn call(rewind: &Rewind, arguments: Arguments, call: &Call) -> Result<
         change_id,
     };
     // The receipt is the word that the agent may go on.
-    rewind.not_stopped()?;
-    let receipt = rewind.guard(request, call).await?;
+    let receipt = rewind.guard_unless_stopped(request, call).await?;
     Ok(Answer::new(&receipt, text::receipt(&receipt)))
 }

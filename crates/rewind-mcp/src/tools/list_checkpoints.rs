@@ -28,8 +28,9 @@ pub fn tool() -> Tool {
         NAME,
         "List tagged checkpoints of a VM",
         "Lists the tagged checkpoints in the journals of all VPGs that protect a VM, newest first: each tag taken apart \
-         (agent, action, change id, time), and until when the checkpoint is expected to stay in the journal, which is an \
-         estimate. Use it to find the checkpoint to recover from. Changes nothing.",
+         (agent, action, change id, time), until when the checkpoint is expected to stay in the journal, which is an \
+         estimate, and what this host's ledger knows of it: for which tool call it was pinned, how that ended, and what was \
+         recovered from it. Use it to find the checkpoint to recover from. Changes nothing.",
         read_only(),
     )
 }

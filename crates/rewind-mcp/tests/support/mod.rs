@@ -7,15 +7,19 @@ use std::{
     time::Instant,
 };
 
-use rewind_core::config::Config;
+use rewind_core::{Rewind, config::Config};
 use rewind_mcp::{Backend, Server, tools};
 use rmcp::{
-    ClientHandler, RoleClient, ServiceExt as _,
+    ClientHandler, ErrorData, RoleClient, ServiceExt as _,
     model::{
-        CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
-        ProgressNotificationParam, ProtocolVersion,
+        CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig,
+        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+        Implementation, ProgressNotificationParam, ProtocolVersion,
     },
-    service::{ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RunningService},
+    service::{
+        ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext,
+        RunningService,
+    },
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -74,6 +78,13 @@ impl World {
         server(move || Ok(Config::parse(&config, &file).unwrap()))
     }
 
+    /// The domain beside the servers, as a person's commands have it.
+    pub fn beside(&self) -> Rewind {
+        let config = self.config().to_string();
+        let file = self.folder.path().join("config.json");
+        Rewind::new(Config::parse(&config, &file).unwrap()).unwrap()
+    }
+
     /// A client of a server of its own, that opens with `initialize`.
     pub async fn client(&self) -> Client {
         Client::of(self.server(), "test-client").await
@@ -86,20 +97,79 @@ pub fn server(
     Server::new(Arc::new(Backend::new(load)))
 }
 
+/// How a client opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    Old,
+    Current,
+}
+
 /// An MCP client that holds every structured content against the tool's schema.
 pub struct Client(pub RunningService<RoleClient, Handler>);
 
 pub struct Handler {
     name: String,
     progress: Mutex<Vec<(Instant, ProgressNotificationParam)>>,
+    /// What is done about a form. None: it can't show one, and says so.
+    filled_in: Option<FilledIn>,
+    forms: Mutex<Vec<Form>>,
+}
+
+/// What comes back from a form: an action and the content, or an error of the client's.
+pub type FilledIn = Box<dyn Fn(&Form) -> Result<ElicitResult, ErrorData> + Send + Sync>;
+
+/// A form as a client gets it.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub message: String,
+    pub schema: Value,
+}
+
+/// What a person does who types this.
+pub fn types(name: &str) -> FilledIn {
+    accepts(json!({ "vm_name": name }))
+}
+
+/// What a client does that accepts with this content.
+pub fn accepts(content: Value) -> FilledIn {
+    Box::new(
+        move |_| Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content.clone())),
+    )
+}
+
+/// What a person does who says no, in one way or the other.
+pub fn says(action: ElicitationAction) -> FilledIn {
+    Box::new(move |_| Ok(ElicitResult::new(action.clone())))
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new(&self.name, "1"),
-        )
+        let mut capabilities = ClientCapabilities::default();
+        if self.filled_in.is_some() {
+            capabilities.elicitation = Some(ElicitationCapability::new());
+        }
+        ClientConfig::new(capabilities, Implementation::new(&self.name, "1"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } = request
+        else {
+            panic!("no form: {request:?}");
+        };
+        let form = Form {
+            message,
+            schema: serde_json::to_value(requested_schema).unwrap(),
+        };
+        self.forms.lock().unwrap().push(form.clone());
+        self.filled_in.as_ref().expect("it shows no forms")(&form)
     }
 
     async fn on_progress(
@@ -116,25 +186,40 @@ impl ClientHandler for Handler {
 
 impl Client {
     pub async fn of(server: Server, name: &str) -> Self {
-        Self::in_era(server, name, ClientLifecycleMode::Initialize).await
+        Self::in_era(server, name, Era::Old, None).await
     }
 
     /// A client of the stateless revision.
     pub async fn modern(server: Server, name: &str) -> Self {
-        let newest = ClientLifecycleMode::Discover {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        };
-        Self::in_era(server, name, newest).await
+        Self::in_era(server, name, Era::Current, None).await
     }
 
-    async fn in_era(server: Server, name: &str, era: ClientLifecycleMode) -> Self {
+    /// A client that shows forms, and what comes back from them.
+    pub async fn with_forms(server: Server, era: Era, filled_in: FilledIn) -> Self {
+        Self::in_era(server, "test-client", era, Some(filled_in)).await
+    }
+
+    async fn in_era(server: Server, name: &str, era: Era, filled_in: Option<FilledIn>) -> Self {
+        let era = match era {
+            Era::Old => ClientLifecycleMode::Initialize,
+            Era::Current => ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            },
+        };
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         tokio::spawn(async move { server.serve(theirs).await.unwrap().waiting().await });
         let handler = Handler {
             name: name.into(),
             progress: Mutex::default(),
+            filled_in,
+            forms: Mutex::default(),
         };
         Self(handler.serve_with_lifecycle(ours, era).await.unwrap())
+    }
+
+    /// The forms that were shown.
+    pub fn forms(&self) -> Vec<Form> {
+        self.0.service().forms.lock().unwrap().clone()
     }
 
     pub async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rewind_core::ledger::Ledger;
 use rusqlite::Connection;
 
 use super::{Result, open_rows::OPEN, town::Town};
@@ -66,6 +67,9 @@ pub fn look(town: &Town) -> Result<()> {
                     host.state.display()
                 ));
             }
+        }
+        for finding in Ledger::of(&host.state).verify()?.findings {
+            town.wrong(format!("the ledger in {}: {finding}", host.state.display()));
         }
     }
     let log = fs::read_to_string(town.path().join("log"))?;

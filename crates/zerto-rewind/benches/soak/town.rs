@@ -288,7 +288,7 @@ impl Host {
         let keys = json!({
             "zerto_url": sim.url(), "username": credentials.username, "password": credentials.password,
             "verify_tls": true, "ca_file": sim.ca_file(), "state_dir": state, "recover_dir": home.join("recovered"),
-            "catalog": folder.join("catalog.toml"), "agent": name,
+            "catalog": folder.join("catalog.toml"), "agent": name, "confirmation": "argument",
             "guard": { "listed_timeout": "3s", "attempts": 4, "deadline": "40s" },
         });
         fs::write(&config, keys.to_string())?;

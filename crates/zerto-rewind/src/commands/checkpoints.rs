@@ -54,6 +54,7 @@ fn show(list: &CheckpointList) -> String {
             "Time (UTC)",
             "VPG",
             "Until (UTC, estimate)",
+            "Ledger",
             "Tag",
         ];
         table(headings, list.checkpoints.iter().map(wide))
@@ -72,11 +73,16 @@ fn show(list: &CheckpointList) -> String {
 
 /// For a screen: what gives way is the tag.
 fn narrow(checkpoint: &ListedCheckpoint) -> [String; 4] {
-    let [id, time, vpg, until, tag] = wide(checkpoint);
-    [id, time, vpg, format!("{tag}\nuntil {until} (estimate)")]
+    let [id, time, vpg, until, record, tag] = wide(checkpoint);
+    let record = match &*record {
+        "" => record,
+        known => format!("\n{known}"),
+    };
+    let tag = format!("{tag}\nuntil {until} (estimate){record}");
+    [id, time, vpg, tag]
 }
 
-fn wide(checkpoint: &ListedCheckpoint) -> [String; 5] {
+fn wide(checkpoint: &ListedCheckpoint) -> [String; 6] {
     let until = checkpoint
         .expected_until
         .as_deref()
@@ -86,6 +92,7 @@ fn wide(checkpoint: &ListedCheckpoint) -> [String; 5] {
         moment(&checkpoint.time),
         checkpoint.vpg.clone(),
         until,
+        rewind_mcp::text::record(checkpoint),
         checkpoint.tag.clone(),
     ]
 }

@@ -20,8 +20,6 @@ pub async fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let session = Session::open(config, interrupt)?;
-    // Who pins is about to make a change, or lets a script make it.
-    session.rewind().not_stopped()?;
     if let Err(error) = session.rewind().catalog().await {
         output::warning(&format!(
             "the catalog can't be used: {}\nThis guard does not need it, but an agent's tool calls are refused until it is mended.",
@@ -35,7 +33,8 @@ pub async fn run(
         change_id: arguments.change,
     };
     let receipt = session
-        .run(async |rewind, call| rewind.guard(request.clone(), &call).await)
+        // Who pins is about to make a change, or lets a script make it.
+        .run(async |rewind, call| rewind.guard_unless_stopped(request.clone(), &call).await)
         .await?;
     output.result(&receipt, show);
     Ok(())

@@ -15,12 +15,16 @@ mod toml;
 pub use harness::Harness;
 pub use survey::{Found, survey};
 
-use crate::{commands::run, output, session, terminal};
+use crate::{
+    commands::{run, stop},
+    output, permit, session, terminal,
+};
 use change::Change;
 use command::HookCommand;
 use file::SettingsFile;
 use harness::{Place, Scope};
 use json::Content;
+use rewind_core::{Error, config};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -94,6 +98,18 @@ impl Failure {
     }
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            message: format!(
+                "nothing was changed: {}\nnext: {}",
+                error.message, error.next
+            ),
+            code: error.code.exit_code(),
+        }
+    }
+}
+
 impl From<String> for Failure {
     fn from(message: String) -> Self {
         Self::new(message)
@@ -142,8 +158,8 @@ pub fn install(args: InstallArgs, config: Option<PathBuf>) -> ExitCode {
 
 /// Takes out what was installed.
 #[must_use]
-pub fn uninstall(args: UninstallArgs) -> ExitCode {
-    finish(try_uninstall(&args.target))
+pub fn uninstall(args: UninstallArgs, config: Option<PathBuf>) -> ExitCode {
+    finish(try_uninstall(&args.target, config.as_deref()))
 }
 
 fn finish(result: Result<(), Failure>) -> ExitCode {
@@ -189,7 +205,7 @@ fn try_install(target: &Target, config: Option<&Path>) -> Result<(), Failure> {
             pristine,
         });
     }
-    if !approve(target, &changes)? {
+    if !approve(target, &changes, &loaded.state_dir)? {
         return Ok(());
     }
     let written = change::apply(harness, &changes)?;
@@ -204,7 +220,7 @@ fn try_install(target: &Target, config: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn try_uninstall(target: &Target) -> Result<(), Failure> {
+fn try_uninstall(target: &Target, config: Option<&Path>) -> Result<(), Failure> {
     let harness = target.harness;
     let mut changes = Vec::new();
     for place in target.places()? {
@@ -226,7 +242,12 @@ fn try_uninstall(target: &Target) -> Result<(), Failure> {
             pristine: false,
         });
     }
-    if !approve(target, &changes)? {
+    // A configuration that can't be read is no reason to keep what was installed.
+    let state_dir = stop::state_dir(config)
+        .ok()
+        .or_else(config::default_state_dir)
+        .unwrap_or_default();
+    if !approve(target, &changes, &state_dir)? {
         return Ok(());
     }
     change::apply(harness, &changes)?;
@@ -277,7 +298,7 @@ fn is_toml(path: &Path) -> bool {
 }
 
 /// Shows the change and asks. False: nothing is to be done.
-fn approve(target: &Target, changes: &[Change]) -> Result<bool, Failure> {
+fn approve(target: &Target, changes: &[Change], state_dir: &Path) -> Result<bool, Failure> {
     let pending: Vec<&Change> = changes.iter().filter(|change| !change.is_none()).collect();
     if pending.is_empty() {
         output::print("nothing to change");
@@ -299,9 +320,14 @@ fn approve(target: &Target, changes: &[Change]) -> Result<bool, Failure> {
     for change in &pending {
         change.file.check_writable()?;
     }
-    if target.yes {
-        return Ok(true);
+    if !target.yes {
+        ask()?;
     }
+    permit::blocking(state_dir)?;
+    Ok(true)
+}
+
+fn ask() -> Result<(), Failure> {
     let refused = |message: &str| Failure {
         message: message.to_owned(),
         code: REFUSED,
@@ -313,7 +339,7 @@ fn approve(target: &Target, changes: &[Change]) -> Result<bool, Failure> {
     }
     let runtime = run::runtime().map_err(|error| Failure::new(error.message))?;
     if runtime.block_on(terminal::agrees("Make this change?")) {
-        Ok(true)
+        Ok(())
     } else {
         Err(refused("nothing was changed"))
     }

@@ -1,60 +1,66 @@
-//! `recover`: a file or folder out of a checkpoint, after the person at the terminal has agreed.
+//! `recover`: files and folders out of a checkpoint, after the person at the terminal has agreed, or one has to the plan.
 use std::path::Path;
 
 use owo_colors::OwoColorize as _;
-use rewind_core::{Destination, Error, ErrorCode, RecoverRequest, Recovery, text};
+use rewind_core::{
+    Destination, Error, ErrorCode, How, KnownPlan, Outcome, Paths, RecoverRequest, RecoveredPath,
+    Recovery, Verdict, guest::Restore, text,
+};
 
+use super::approve;
 use crate::{
     cli,
     interrupt::Interrupt,
     output::{self, Output},
-    session::Session,
+    permit,
+    session::{self, Session},
     table::moment,
     terminal,
-    wrap::hanging,
 };
 
 /// More files than these are counted, not listed.
 const FILES_SHOWN: usize = 20;
+const PATH_MAX_LEN: usize = 4096;
+/// What makes a path a pattern.
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
+/// The exit code: not 0 where not every path was recovered.
 pub async fn run(
     config: Option<&Path>,
     arguments: cli::Recover,
     output: Output,
     interrupt: &Interrupt,
-) -> Result<(), Error> {
-    if !terminal::is_there() {
-        return Err(no_terminal(arguments.yes));
-    }
-    let session = Session::open(config, interrupt)?;
-    let mut request = RecoverRequest {
-        vm: arguments.vm,
-        path: arguments.path,
-        checkpoint: arguments.at,
-        vpg: arguments.vpg,
-        destination: match arguments.to {
-            Some(folder) => Destination::Folder(folder),
-            None => Destination::InRecoverDir(None),
-        },
-        confirmed: false,
+) -> Result<u8, Error> {
+    let mut desk = Desk::new(arguments.yes, interrupt);
+    let session;
+    let mut known = match (&arguments.plan, request(&arguments)) {
+        (Some(id), _) => {
+            session = Session::open(config, interrupt)?;
+            session.rewind().plan(id).await?
+        }
+        (None, Some(request)) => {
+            desk.is_there()?;
+            session = Session::open(config, interrupt)?;
+            plan(&session, &request).await?
+        }
+        (None, None) => {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                "VM, PATH and --at are needed, or --plan",
+            ));
+        }
     };
-    let plan = session
-        .run(async |rewind, call| rewind.plan_recovery(&request, &call).await)
-        .await?;
-    output::note(&hanging(&output::lines(&plan.summary), ""));
-    if !arguments.yes && !agrees(interrupt).await? {
-        return Err(Error::new(
-            ErrorCode::Declined,
-            "nothing was recovered: you did not agree",
-        )
-        .with_next("Run it again to be asked again."));
+    loop {
+        if !known.approved()? {
+            desk.decide(&session, &known).await?;
+        }
+        if !known.plan.is_preview() {
+            break;
+        }
+        known = plan(&session, &known.plan.asked).await?;
     }
-    // Exactly what was agreed to, whatever the journal has by now.
-    request.checkpoint = plan.checkpoint;
-    request.vpg = Some(plan.vpg_identifier);
-    request.confirmed = true;
     let recovery = session
-        .run(async |rewind, call| rewind.recover(request.clone(), &call).await)
+        .run(async |rewind, call| rewind.recover(&known.plan.id, &call).await)
         .await?;
     output.result(&recovery, show);
     if let Some(open) = &recovery.still_open {
@@ -62,65 +68,218 @@ pub async fn run(
         output::note(&format!("{warning}: {}", output::lines(&open.to_string())));
         output::note(&format!("{}: {}", "next".bold(), output::ours(&open.next)));
     }
-    Ok(())
-}
-
-fn no_terminal(yes: bool) -> Error {
-    let why = if yes {
-        "`--yes` says that a person has agreed, and"
-    } else {
-        "a person has to agree, and"
+    let Some(error) = &recovery.error else {
+        return Ok(0);
     };
-    Error::new(
-        ErrorCode::ConfirmationRequired,
-        format!("nothing was mounted: {why} there is no terminal here (stdin and stderr)"),
-    )
-    .with_next("Run the command in a terminal, and read there what it is going to do.")
+    // As JSON it is in the result already.
+    Ok(match output.is_json() {
+        true => error.code.exit_code(),
+        false => output.error(error),
+    })
 }
 
-async fn agrees(interrupt: &Interrupt) -> Result<bool, Error> {
-    tokio::select! {
-        agrees = terminal::agrees("Recover this?") => Ok(agrees),
-        () = interrupt.token().cancelled_owned() => Err(Error::new(ErrorCode::Cancelled, "nothing was mounted")),
+fn request(arguments: &cli::Recover) -> Option<RecoverRequest> {
+    let paths = match arguments.paths.as_slice() {
+        [one] if !one.contains(WILDCARDS) => Paths::One(one.clone()),
+        several => Paths::Several(several.to_vec()),
+    };
+    Some(RecoverRequest {
+        vm: arguments.vm.clone()?,
+        paths,
+        checkpoint: arguments.at.clone()?,
+        vpg: arguments.vpg.clone(),
+        destination: match &arguments.to {
+            Some(folder) => Destination::Folder(folder.clone()),
+            None => Destination::InRecoverDir(None),
+        },
+        restore: arguments.restore.map(|how| match how {
+            cli::Restoring::Beside => Restore::Beside,
+            cli::Restoring::Replace => Restore::Replace,
+        }),
+    })
+}
+
+async fn plan(session: &Session, request: &RecoverRequest) -> Result<KnownPlan, Error> {
+    session
+        .run(async |rewind, call| rewind.plan_recovery(request, &call).await)
+        .await
+}
+
+/// Where the person sits.
+pub(super) struct Desk<'a> {
+    yes: bool,
+    /// The passphrase was typed, or none is needed.
+    permitted: bool,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(yes: bool, interrupt: &'a Interrupt) -> Self {
+        Self {
+            yes,
+            permitted: false,
+            interrupt,
+        }
+    }
+
+    pub(super) fn is_there(&self) -> Result<(), Error> {
+        if terminal::is_there() {
+            return Ok(());
+        }
+        let why = if self.yes {
+            "`--yes` says that a person has agreed, and"
+        } else {
+            "a person has to agree, and"
+        };
+        Err(Error::new(
+            ErrorCode::ConfirmationRequired,
+            format!("nothing was mounted: {why} there is no terminal here (stdin and stderr)"),
+        )
+        .with_next("Run the command in a terminal, and read there what it is going to do."))
+    }
+
+    /// Asks, and for the passphrase where one is set.
+    pub(super) async fn agrees(
+        &mut self,
+        session: &Session,
+        question: &str,
+    ) -> Result<bool, Error> {
+        let agrees = self.yes
+            || tokio::select! {
+                agrees = terminal::agrees(question) => agrees,
+                () = self.interrupt.token().cancelled_owned() => {
+                    return Err(Error::new(ErrorCode::Cancelled, "nothing was mounted"));
+                }
+            };
+        if agrees && !self.permitted {
+            let state_dir = &session.rewind().config().state_dir;
+            permit::passphrase_until(state_dir, self.interrupt).await?;
+            self.permitted = true;
+        }
+        Ok(agrees)
+    }
+
+    /// Shows the plan, asks, and writes the answer down.
+    pub(super) async fn decide(
+        &mut self,
+        session: &Session,
+        known: &KnownPlan,
+    ) -> Result<(), Error> {
+        self.is_there()?;
+        approve::show(known);
+        let question = match known.plan.is_preview() {
+            true => "Look into it?",
+            false => "Recover this?",
+        };
+        let agrees = self.agrees(session, question).await?;
+        let verdict = match agrees {
+            true => Verdict::Approved,
+            false => Verdict::Declined,
+        };
+        session
+            .rewind()
+            .decide(known, verdict, How::Terminal, &session::caller())
+            .await?;
+        if agrees {
+            return Ok(());
+        }
+        let what = match known.plan.is_preview() {
+            true => "nothing was looked into: you did not agree",
+            false => "nothing was recovered: you did not agree",
+        };
+        Err(Error::new(ErrorCode::Declined, what)
+            .with_next("Run it again, without --plan, to be asked again."))
     }
 }
 
 /// What was recovered, for a person. The digests are as `sha256sum` prints them.
 fn show(recovery: &Recovery) -> String {
-    let files = recovery.files.iter().take(FILES_SHOWN);
-    let files: String = files
-        .map(|file| format!("{}  {}\n", file.sha256, text::one_line(&file.path)))
-        .collect();
-    let more = match recovery.files.len().saturating_sub(FILES_SHOWN) {
-        0 => String::new(),
-        more => format!("… and {more} more files\n"),
-    };
-    let left_out = recovery.skipped.iter().take(FILES_SHOWN);
-    let more_left_out = match recovery.skipped.len().saturating_sub(FILES_SHOWN) {
-        0 => None,
-        more => Some(format!("… and {more} more left out")),
-    };
-    let notes: String = left_out
-        .map(|skipped| format!("left out: {skipped}"))
-        .chain(more_left_out)
-        .chain(recovery.notes.iter().cloned())
-        .map(|note| format!("{}\n", output::lines(&note)))
-        .collect();
-    let timing = &recovery.timing;
-    format!(
-        "{} {}\n  of {}, checkpoint {} of VPG {}, {} (UTC)\n  {} bytes, to {}\n\n{files}{more}{notes}\n{}",
-        "Recovered".green().bold(),
-        output::lines(&recovery.guest_path).bold(),
+    let of = format!(
+        "of {}, checkpoint {} of VPG {}, {} (UTC)",
         output::lines(&recovery.vm),
         recovery.checkpoint,
         output::lines(&recovery.vpg),
         moment(&recovery.checkpoint_time),
-        recovery.bytes,
-        output::lines(&recovery.local_path).bold(),
+    );
+    let paths: Vec<String> = recovery.all().map(|path| became(path, &of)).collect();
+    let notes: String = recovery
+        .notes
+        .iter()
+        .map(|note| format!("{}\n", output::lines(note)))
+        .collect();
+    let timing = &recovery.timing;
+    format!(
+        "{}\n{notes}\n{}",
+        paths.join("\n"),
         format!(
-            "find {:.1} s, mount {:.1} s, resolve {:.1} s, download {:.1} s, unmount {:.1} s: {:.1} s in all",
-            timing.find, timing.mount, timing.resolve, timing.download, timing.unmount, timing.total
+            "find {:.1} s, mount {:.1} s, resolve {:.1} s, download {:.1} s, unmount {:.1} s{}: {:.1} s in all",
+            timing.find,
+            timing.mount,
+            timing.resolve,
+            timing.download,
+            timing.unmount,
+            match timing.write > 0.0 {
+                true => format!(", write {:.1} s", timing.write),
+                false => String::new(),
+            },
+            timing.total
         )
         .dimmed()
     )
+}
+
+fn became(path: &RecoveredPath, of: &str) -> String {
+    let name = output::lines(path.guest_path.as_deref().unwrap_or(&path.path));
+    if !path.outcome.is_recovered() {
+        let why = output::lines(path.why.as_deref().unwrap_or_default());
+        let outcome = path.outcome.as_str().red().bold().to_string();
+        return format!("{outcome} {}\n  {of}\n  {why}\n", name.bold());
+    }
+    let files = path.files.iter().take(FILES_SHOWN);
+    let files: String = files
+        .map(|file| format!("{}  {}\n", file.sha256, text::one_line(&file.path)))
+        .collect();
+    let more = match path.files.len().saturating_sub(FILES_SHOWN) {
+        0 => String::new(),
+        more => format!("… and {more} more files\n"),
+    };
+    let left_out = path.skipped.iter().take(FILES_SHOWN);
+    let left_out: String = left_out
+        .map(|skipped| format!("left out: {}\n", output::lines(skipped)))
+        .collect();
+    let more_left_out = match path.skipped.len().saturating_sub(FILES_SHOWN) {
+        0 => String::new(),
+        more => format!("… and {more} more left out\n"),
+    };
+    let what = match path.outcome {
+        Outcome::Restored => "Restored",
+        Outcome::Beside => "Put beside",
+        Outcome::Unchanged => "Unchanged",
+        _ => "Recovered",
+    };
+    format!(
+        "{} {}\n  {of}\n  {} bytes, {}\n\n{files}{more}{left_out}{more_left_out}",
+        what.green().bold(),
+        name.bold(),
+        path.bytes,
+        whereto(path),
+    )
+}
+
+fn whereto(path: &RecoveredPath) -> String {
+    let Some(file) = &path.restored else {
+        let local = output::lines(path.local_path.as_deref().unwrap_or_default());
+        return format!("to {}", local.bold());
+    };
+    let shown = |path: &str| text::exact(path, PATH_MAX_LEN);
+    let mut whereto = format!("in the guest: {}", shown(&file.path).bold());
+    if let Some(kept) = &file.kept {
+        whereto.push_str(&format!("\n  kept: {}", shown(kept)));
+    }
+    if let Some(id) = &file.restore_id
+        && path.outcome == Outcome::Restored
+    {
+        whereto.push_str(&format!("\n  undo: zerto-rewind undo-restore {id}"));
+    }
+    whereto
 }

@@ -1,5 +1,5 @@
 //! `zerto-rewind stop` and `resume`: refuse every listed call of this user, at once and until a person lifts it.
-use crate::{advice, output::Output, session, wrap::prose};
+use crate::{advice, output::Output, permit, session, wrap::prose};
 use rewind_core::{
     Error, ErrorCode,
     config::{self, Config},
@@ -42,12 +42,7 @@ pub fn stop(args: StopArgs, config: Option<PathBuf>, json: bool) -> ExitCode {
         let note = stop.engage(args.reason.as_deref(), &session::caller())?;
         Ok((Some(note), before))
     };
-    // Where none is named it is the user's own stop, which holds for every configuration, and which waits for none to be read.
-    let folder = match Config::named(config.as_deref()) {
-        Some(file) => Config::state_dir_of(&file).map_err(Error::from),
-        None => of_user(),
-    };
-    report(folder, json, engage, |report| {
+    report(named_state_dir(config.as_deref()), json, engage, |report| {
         let note = report
             .stopped
             .as_ref()
@@ -75,20 +70,22 @@ pub fn resume(_args: ResumeArgs, config: Option<PathBuf>, json: bool) -> ExitCod
     // A person who says so means both: the state folder's stop, and the user's.
     let lift = |stop: &Stop| {
         let folder = stop.path().parent().unwrap_or(Path::new("."));
+        permit::blocking(folder)?;
         let mut before = None;
         for stop in Stops::of(folder).iter() {
             before = stop.lift()?.or(before);
         }
         Ok((None, before))
     };
-    let folder = match Config::locate(config.as_deref()) {
-        Ok(file) => Config::state_dir_of(&file).map_err(Error::from),
-        Err(_) => of_user(),
-    };
-    report(folder, json, lift, |report| match &report.before {
-        Some(note) => format!("resumed; it was {note}"),
-        None => "not stopped: nothing to resume".to_owned(),
-    })
+    report(
+        state_dir(config.as_deref()),
+        json,
+        lift,
+        |report| match &report.before {
+            Some(note) => format!("resumed; it was {note}"),
+            None => "not stopped: nothing to resume".to_owned(),
+        },
+    )
 }
 
 fn report(
@@ -115,6 +112,22 @@ fn report(
             ExitCode::SUCCESS
         }
         Err(error) => ExitCode::from(output.error(&error)),
+    }
+}
+
+/// Of the configuration that is named; else the user's own, which holds for every configuration and waits for none to be read.
+pub(super) fn named_state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
+    match Config::named(config) {
+        Some(file) => Ok(Config::state_dir_of(&file)?),
+        None => of_user(),
+    }
+}
+
+/// Of the configuration that is named or found; else the user's own.
+pub(super) fn state_dir(config: Option<&Path>) -> Result<PathBuf, Error> {
+    match Config::locate(config) {
+        Ok(file) => Ok(Config::state_dir_of(&file)?),
+        Err(_) => of_user(),
     }
 }
 

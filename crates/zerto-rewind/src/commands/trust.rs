@@ -12,7 +12,7 @@ use crate::{
     interrupt::Interrupt,
     output,
     output::Output,
-    session, terminal,
+    permit, session, terminal,
     wrap::{hanging, prose},
 };
 
@@ -58,7 +58,8 @@ pub async fn run(
     output: Output,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
-    let certificate = Certificate::of(&session::load(config)?)?;
+    let config = session::load(config)?;
+    let certificate = Certificate::of(&config)?;
     let shown = tokio::select! {
         shown = certificate.shown() => shown?,
         () = interrupt.token().cancelled_owned() => return Err(undecided()),
@@ -114,6 +115,7 @@ pub async fn run(
         )
         .with_next("Find out who answers at this address. Nothing is sent to it until its certificate is the one that is known."));
     }
+    permit::passphrase_until(&config.state_dir, interrupt).await?;
     let by = session::caller();
     certificate.accept(shown, &by)?;
     report(

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use rewind_core::ledger::Ledger;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -74,7 +75,9 @@ impl Stage {
     /// With these settings of guards.
     pub async fn with(guard: Value) -> Self {
         let world = World::with(scenario()).await;
-        world.configure(json!({ "guard": guard, "catalog": "catalog.toml" }));
+        world.configure(
+            json!({ "guard": guard, "catalog": "catalog.toml", "confirmation": "argument" }),
+        );
         fs::write(world.path("catalog.toml"), CATALOG).unwrap();
         let checkpoint = world.sim.checkpoint_now("app01").await.unwrap();
         world
@@ -183,6 +186,8 @@ impl Stage {
         for (what, open) in OPEN {
             assert_eq!(self.count(open), 0, "{what}");
         }
+        let ledger = Ledger::of(&self.world.path("state")).verify().unwrap();
+        assert!(ledger.clean, "{:?}", ledger.findings);
     }
 
     fn count(&self, query: &str) -> i64 {

@@ -91,6 +91,7 @@ pub fn error(code: ErrorCode, message: &str) -> Error {
         next: "Do not make the change.".into(),
         candidates: vec![],
         done: vec![],
+        plan_id: None,
     }
 }
 

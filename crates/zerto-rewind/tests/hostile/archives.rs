@@ -11,7 +11,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 use zvm_sim::{Fault, Outcome};
 
 use crate::{
-    faces::{files, model, person, pinned},
+    faces::{files, person, pinned, recovery},
     support::World,
 };
 
@@ -56,8 +56,9 @@ async fn recovered(
         file: body,
         ..Fault::answer("GET", "/v1/downloads/*", 200, Outcome::File)
     });
-    let arguments = json!({ "vm": "jp-ubuntu", "path": FOLDER, "checkpoint": checkpoint, "destination": to, "confirmed": true });
-    let answer = model(world, "zerto_recover_file", arguments).await;
+    let arguments =
+        json!({ "vm": "jp-ubuntu", "path": FOLDER, "checkpoint": checkpoint, "destination": to });
+    let answer = recovery(world, arguments).await;
     assert!(world.sim.flr_sessions().is_empty());
     answer
 }

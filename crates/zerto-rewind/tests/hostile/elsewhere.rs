@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use zvm_sim::{Fault, Outcome, switches::DownloadUrl};
 
 use crate::{
-    faces::{files, model, person, pinned, script},
+    faces::{files, person, pinned, recovery, script},
     support::World,
 };
 
@@ -64,9 +64,8 @@ fn to(location: &str) -> BTreeMap<String, String> {
 
 /// Recovers as a model; the error's code.
 async fn recovered(world: &World, checkpoint: &str) -> String {
-    let arguments =
-        json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint, "confirmed": true });
-    let answer = model(world, "zerto_recover_file", arguments).await;
+    let arguments = json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint });
+    let answer = recovery(world, arguments).await;
     nothing_is_left(world);
     assert_ne!(answer.code(), "", "{}", answer.text);
     answer.code().to_owned()
@@ -229,8 +228,8 @@ async fn what_a_zvm_calls_a_file_does_not_say_where_it_lands() {
             headers: [("content-disposition".to_owned(), disposition)].into(),
             ..Fault::answer("GET", "/v1/downloads/*", 200, Outcome::File)
         });
-        let arguments = json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint, "destination": format!("{}/", name.len()), "confirmed": true });
-        let answer = model(&world, "zerto_recover_file", arguments).await;
+        let arguments = json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint, "destination": format!("{}/", name.len()) });
+        let answer = recovery(&world, arguments).await;
         assert_eq!(answer.code(), "", "{}", answer.text);
     }
     let landed = files(&world.path("recovered"));

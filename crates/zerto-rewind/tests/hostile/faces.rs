@@ -56,6 +56,22 @@ pub async fn model(world: &World, tool: &str, arguments: Value) -> Answer {
     }
 }
 
+/// Recovers as a model whose plan a person approves at a terminal of their own; what it is answered in the end.
+pub async fn recovery(world: &World, arguments: Value) -> Answer {
+    let planned = model(world, "zerto_recover_file", arguments).await;
+    if planned.code() != "confirmation_required" {
+        return planned;
+    }
+    let error = &planned.result["structuredContent"]["error"];
+    let id = error["plan_id"].as_str().unwrap();
+    for shown in [&["approvals"][..], &["approvals", id]] {
+        assert_eq!(script(world, shown).await.code, 0);
+    }
+    let (code, screen) = agreeing(world, &["approve", id]).await;
+    assert_eq!(code, 0, "{screen}");
+    model(world, "zerto_recover_file", json!({ "plan_id": id })).await
+}
+
 /// Runs a command for a script: in words and as JSON.
 pub async fn script(world: &World, arguments: &[&str]) -> Run {
     let words = world.run(arguments).await;
@@ -69,11 +85,24 @@ pub async fn script(world: &World, arguments: &[&str]) -> Run {
     run
 }
 
-/// Runs a command at a terminal of its own, whose person agrees to everything; what the screen got.
+/// Runs a command at a terminal of its own; what the screen got.
 pub async fn person(world: &World, arguments: &[&str]) -> (i32, String) {
+    at_terminal(world, arguments, None).await
+}
+
+/// As [`person`], who is asked once and types a yes.
+async fn agreeing(world: &World, arguments: &[&str]) -> (i32, String) {
+    at_terminal(world, arguments, Some("y")).await
+}
+
+async fn at_terminal(world: &World, arguments: &[&str], answer: Option<&str>) -> (i32, String) {
     let mut command = world.command(arguments);
     command.env("NO_COLOR", "1");
-    let (terminal, child) = Terminal::start(&mut command, true);
+    let (mut terminal, child) = Terminal::start(&mut command, true);
+    if let Some(answer) = answer {
+        terminal.shows("[y/N]").await;
+        terminal.types(answer);
+    }
     let code = Run::of(child.wait_with_output().await.unwrap()).code;
     let screen = terminal.end();
     // The bar and the terminal itself may move; nothing from outside may.

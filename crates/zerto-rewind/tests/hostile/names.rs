@@ -6,7 +6,7 @@ use zvm_sim::{
 };
 
 use crate::{
-    faces::{ORDERS, check_marked, files, model, person, pinned, script},
+    faces::{ORDERS, check_marked, files, model, person, pinned, recovery, script},
     support::World,
 };
 
@@ -62,12 +62,8 @@ async fn names_that_instruct_or_steer_are_data_to_a_person_and_a_model() {
     assert_eq!(person(&world, &["checkpoints", VM]).await.0, 0);
     model(&world, "zerto_list_checkpoints", json!({ "vm": VM })).await;
 
-    let recovery = json!({ "vm": VM, "path": FILE, "checkpoint": checkpoint });
-    let plan = model(&world, "zerto_recover_file", recovery.clone()).await;
-    assert_eq!(plan.code(), "confirmation_required");
-    let mut confirmed = recovery;
-    confirmed["confirmed"] = true.into();
-    let recovered = model(&world, "zerto_recover_file", confirmed).await;
+    let wanted = json!({ "vm": VM, "path": FILE, "checkpoint": checkpoint });
+    let recovered = recovery(&world, wanted).await;
     assert_eq!(recovered.code(), "", "{}", recovered.text);
     let path = world.path("there");
     let (code, screen) = person(
@@ -107,9 +103,8 @@ async fn names_that_climb_do_not_say_where_a_file_lands() {
     ] {
         let world = World::with(called(name, "../vpg")).await;
         let checkpoint = pinned(&world, VM).await;
-        let arguments =
-            json!({ "vm": VM, "path": FILE, "checkpoint": checkpoint, "confirmed": true });
-        let recovered = model(&world, "zerto_recover_file", arguments).await;
+        let arguments = json!({ "vm": VM, "path": FILE, "checkpoint": checkpoint });
+        let recovered = recovery(&world, arguments).await;
         assert_eq!(recovered.code(), "", "{}", recovered.text);
         let landed = files(&world.path("recovered"));
         assert!(
@@ -218,21 +213,20 @@ async fn reasons_of_a_zvm_are_bounded_and_marked() {
 async fn reasons_of_restores_are_bounded_and_marked() {
     let world = World::new().await;
     let checkpoint = pinned(&world, "jp-ubuntu").await;
-    let recovery =
-        json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint, "confirmed": true });
+    let wanted = json!({ "vm": "jp-ubuntu", "path": FILE, "checkpoint": checkpoint });
     world.sim.add_fault(Fault {
         times: 0,
         text: long(),
         ..Fault::answer("POST", "/v1/flrs", 400, Outcome::Message)
     });
-    let failed = model(&world, "zerto_recover_file", recovery.clone()).await;
+    let failed = recovery(&world, wanted.clone()).await;
     assert_eq!(failed.code(), "flr_failed", "{}", failed.text);
     world.sim.clear_faults();
 
     world
         .sim
         .update(|switches| switches.mounted_status = format!("{}Failed", long()));
-    let failed = model(&world, "zerto_recover_file", recovery.clone()).await;
+    let failed = recovery(&world, wanted.clone()).await;
     assert_eq!(failed.code(), "flr_failed", "{}", failed.text);
 
     world.sim.update(|switches| {
@@ -244,7 +238,7 @@ async fn reasons_of_restores_are_bounded_and_marked() {
         text: long(),
         ..Fault::answer("DELETE", "/v1/flrs/*", 400, Outcome::Message)
     });
-    let open = model(&world, "zerto_recover_file", recovery).await;
+    let open = recovery(&world, wanted).await;
     assert!(open.text.contains("WARNING"), "{}", open.text);
     let (_, screen) = person(&world, &["find", "jp-ubuntu"]).await;
     assert!(screen.contains("still mounted"), "{screen}");

@@ -330,17 +330,6 @@ async fn without_a_configuration_the_rest_is_skipped() {
         run.stdout
     );
     assert!(run.stdout.contains("none is in force"), "{}", run.stdout);
-    // What this version can't honour.
-    world.configure(json!({ "confirmation": "form" }));
-    let (code, checks) = diagnose(&world).await;
-    assert_eq!(code, 2);
-    failed(
-        &checks,
-        id::CONFIGURATION,
-        "configuration",
-        "`confirmation`",
-        &[id::SECRET],
-    );
     assert!(world.sim.requests().is_empty());
 }
 

@@ -1,10 +1,11 @@
 use super::{super::folders::STALE, *};
 
-const SOURCE: Source<'static> = Source {
+const SOURCE: Naming<'static> = Naming {
     vm: "app01",
     checkpoint: 7,
     folders: &[],
     name: "hosts",
+    several: false,
 };
 
 fn inside(root: &Path, destination: Option<&str>) -> Result<PathBuf, Error> {
@@ -23,7 +24,7 @@ fn the_default_names_vm_and_checkpoint() {
         inside(root.path(), None).unwrap(),
         Path::new("app01/7/hosts")
     );
-    let odd = Source {
+    let odd = Naming {
         vm: "../a/b\u{202E}:c ",
         ..SOURCE
     };
@@ -36,7 +37,7 @@ fn the_default_keeps_the_guests_folders_apart() {
     let root = tempfile::tempdir().unwrap();
     let lands = |folders: &[&str]| {
         let folders: Vec<String> = folders.iter().map(|&name| name.to_owned()).collect();
-        let source = Source {
+        let source = Naming {
             folders: &folders,
             ..SOURCE
         };
@@ -115,7 +116,7 @@ fn what_exists_is_never_replaced() {
         Target::new(
             &Destination::Folder(root.path().to_owned()),
             root.path(),
-            &Source { name, ..SOURCE },
+            &Naming { name, ..SOURCE },
         )
     };
     fs::write(root.path().join("hosts"), "mine").unwrap();
@@ -137,6 +138,8 @@ fn what_exists_is_never_replaced() {
         "mine"
     );
 
+    drop(place);
+
     let mut place = target("folder").unwrap().prepare().unwrap();
     let folder = tempfile::tempdir_in(place.folder()).unwrap();
     fs::create_dir(root.path().join("folder")).unwrap();
@@ -144,6 +147,7 @@ fn what_exists_is_never_replaced() {
         place.keep_folder(folder).unwrap_err().code,
         ErrorCode::DestinationExists
     );
+    drop(place);
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
 }
 
@@ -275,4 +279,37 @@ fn a_folder_is_shown_whole() {
         let target = Target::new(&folder, &root, &SOURCE).unwrap();
         assert_eq!(target.path(), root.join(shown));
     }
+}
+
+#[test]
+fn of_several_paths_the_destination_is_the_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let several = Naming {
+        several: true,
+        ..SOURCE
+    };
+    for destination in ["back", "back/"] {
+        let destination = Destination::InRecoverDir(Some(destination.to_owned()));
+        let target = Target::new(&destination, root.path(), &several).unwrap();
+        assert_eq!(target.path(), root.path().join("back/hosts"));
+    }
+}
+
+#[test]
+fn a_place_that_was_agreed_to_is_checked_again() {
+    let root = tempfile::tempdir().unwrap();
+    let place = root.path().join("app01/7/hosts");
+    let agreed = || Target::agreed(&place, Some(root.path()));
+    assert_eq!(agreed().unwrap().path(), place);
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::write(&place, "mine").unwrap();
+    assert_eq!(agreed().unwrap_err().code, ErrorCode::DestinationExists);
+    #[cfg(unix)]
+    {
+        let out = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(out.path(), root.path().join("out")).unwrap();
+        let led_out = Target::agreed(&root.path().join("out/hosts"), Some(root.path()));
+        assert_eq!(led_out.unwrap_err().code, ErrorCode::DestinationUnusable);
+    }
+    assert!(Target::agreed(Path::new("/"), None).is_err());
 }

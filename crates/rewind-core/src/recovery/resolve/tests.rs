@@ -1,10 +1,10 @@
 use super::*;
 
 /// A tree given as complete paths; a trailing `/` makes a folder, a trailing `@` a link.
-struct Tree(Vec<PathItem>);
+pub(in crate::recovery) struct Tree(Vec<PathItem>);
 
 impl Tree {
-    fn new(paths: &[&str]) -> Self {
+    pub fn new(paths: &[&str]) -> Self {
         let mut items: Vec<PathItem> = Vec::new();
         for path in paths {
             let (plain, last) = match path.strip_suffix('@') {

@@ -24,7 +24,7 @@ impl Walked {
 
 /// Whether names on this partition differ by spelling only where they differ by case. The ZVM puts the file system's name behind
 /// the partition's number.
-pub(super) fn ignores_case(partition: &PathItem) -> bool {
+pub(in crate::recovery) fn ignores_case(partition: &PathItem) -> bool {
     let name = name_of(partition).to_lowercase();
     ["ntfs", "fat", "refs"]
         .iter()

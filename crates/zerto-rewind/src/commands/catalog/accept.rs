@@ -9,7 +9,7 @@ use rewind_core::{
 };
 use similar::{ChangeTag, TextDiff};
 
-use crate::{interrupt::Interrupt, output, session, terminal};
+use crate::{interrupt::Interrupt, output, permit, session, terminal};
 
 /// Longer differences are cut: nobody reads them.
 const LINES_MAX: usize = 400;
@@ -59,7 +59,7 @@ pub async fn run(
         output::print("No listed tool differs from what was accepted.");
         return Ok(());
     }
-    let mut declined = Vec::new();
+    let (mut declined, mut permitted) = (Vec::new(), false);
     for tool in &wanted {
         output::print(&shown(tool));
         if !terminal::is_there() {
@@ -77,6 +77,10 @@ pub async fn run(
             }
         };
         if agrees {
+            if !permitted {
+                permit::passphrase_until(&rewind.config().state_dir, interrupt).await?;
+                permitted = true;
+            }
             rewind.accept_tool(tool, &session::caller())?;
             output::note("Accepted.");
         } else {

@@ -1,5 +1,6 @@
 //! An agent's MCP client, and a server as its child over stdio.
 use std::{
+    pin::pin,
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -7,16 +8,23 @@ use std::{
 use rewind_core::{Progress as _, ProgressUpdate};
 use rewind_mcp::proxy::{RECEIPT_KEY, REFUSAL_KEY};
 use rmcp::{
-    ClientHandler, RoleClient,
+    ClientHandler, ErrorData, RoleClient,
     model::{
-        CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, JsonObject,
-        ProgressNotificationParam, ProtocolVersion,
+        CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+        ElicitationAction, ElicitationCapability, FormElicitationCapability, Implementation,
+        JsonObject, ProgressNotificationParam, ProtocolVersion,
     },
-    service::{ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RunningService},
+    service::{
+        ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext,
+        RunningService,
+    },
     transport::TokioChildProcess,
 };
-use serde_json::Value;
-use tokio::process::Command;
+use serde_json::{Value, json};
+use tokio::{
+    process::Command,
+    sync::{Mutex as AsyncMutex, mpsc, oneshot},
+};
 
 use super::{Stopped, stage::Stage};
 use crate::progress::Bar;
@@ -75,12 +83,20 @@ pub struct Agent {
     /// What the narrator calls it.
     pub called: &'static str,
     client: RunningService<RoleClient, Handler>,
+    forms: AsyncMutex<mpsc::Receiver<Form>>,
+}
+
+/// A form that a server wants filled in by the human: what it says, and where the one text that it asks for goes. None declines.
+struct Form {
+    message: String,
+    answer: oneshot::Sender<Option<String>>,
 }
 
 /// Shows the progress that the server tells, while a call runs.
 struct Handler {
     name: &'static str,
     bar: Mutex<Option<Arc<Bar>>>,
+    forms: mpsc::Sender<Form>,
 }
 
 impl Handler {
@@ -108,15 +124,22 @@ impl Agent {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: None,
         };
+        // One form at a time.
+        let (showing, forms) = mpsc::channel(1);
         let handler = Handler {
             name,
             bar: Mutex::default(),
+            forms: showing,
         };
         let client = handler
             .serve_with_lifecycle(transport, newest)
             .await
             .map_err(|error| Stopped::at("the MCP server did not answer")(&error))?;
-        Ok(Self { called, client })
+        Ok(Self {
+            called,
+            client,
+            forms: AsyncMutex::new(forms),
+        })
     }
 
     /// The names of the server's tools.
@@ -143,6 +166,30 @@ impl Agent {
             meta: result.meta.map(|meta| meta.0.into()).unwrap_or_default(),
             is_error: result.is_error.unwrap_or(false),
         })
+    }
+
+    /// Calls a tool whose server asks the human first, by a form that `human` fills in.
+    pub async fn call_with_human(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        human: impl AsyncFn(&str) -> Result<Option<String>, Stopped>,
+    ) -> Result<Answer, Stopped> {
+        let mut forms = self.forms.lock().await;
+        let mut calling = pin!(self.call(tool, arguments));
+        loop {
+            tokio::select! {
+                answer = &mut calling => return answer,
+                Some(form) = forms.recv() => {
+                    // What a bar draws must not stand in the way.
+                    self.client.service().show(None);
+                    let filled_in = human(&form.message).await?;
+                    self.client.service().show(Some(Bar::new()));
+                    // Where nobody waits for it any more, the call tells why.
+                    let _ = form.answer.send(filled_in);
+                }
+            }
+        }
     }
 
     /// Calls a tool that is expected to succeed.
@@ -186,10 +233,43 @@ impl Agent {
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        let form = FormElicitationCapability::default();
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
         ClientConfig::new(
-            ClientCapabilities::default(),
+            capabilities,
             Implementation::new(self.name, env!("CARGO_PKG_VERSION")),
         )
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let declined = ElicitResult::new(ElicitationAction::Decline);
+        let ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } = request
+        else {
+            return Ok(declined);
+        };
+        let (answer, filled_in) = oneshot::channel();
+        // Nobody is there to fill it in: that is a no.
+        let asked = self.forms.send(Form { message, answer }).await.is_ok();
+        let text = match asked {
+            true => filled_in.await.ok().flatten(),
+            false => None,
+        };
+        let field = requested_schema.properties.keys().next();
+        Ok(match (field, text) {
+            (Some(field), Some(text)) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(json!({ field: text }))
+            }
+            _ => declined,
+        })
     }
 
     async fn on_progress(

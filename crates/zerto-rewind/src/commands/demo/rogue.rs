@@ -60,9 +60,8 @@ pub async fn tell(stage: &Stage, rogue: &Agent, agent: &Agent, auto: bool) -> Re
     operator(stage, &["checkpoints", VM]).await?;
     pause();
     operator(stage, &["checkpoints", APP]).await?;
-    recovery::decide(stage, agent, &losses, auto).await?;
-    let recovered = recovery::recover(agent, &losses).await?;
-    act(10, "Compare");
+    let recovered = recovery::recover(stage, agent, &losses, auto).await?;
+    act(9, "Compare");
     recovery::compare(stage, &losses, &recovered)?;
     nothing_slipped_through(stage, losses.len())?;
     success(

@@ -12,6 +12,8 @@ use super::{
 };
 use crate::terminal;
 
+const RECOVER: &str = "zerto_recover_file";
+
 /// A call that succeeds.
 pub async fn ask(agent: &Agent, tool: &str, arguments: Value) -> Result<Answer, Stopped> {
     let arguments = object(arguments);
@@ -48,14 +50,45 @@ pub async fn operator(stage: &Stage, arguments: &[&str]) -> Result<(), Stopped> 
     Ok(())
 }
 
-/// Asks the human, unless they have agreed beforehand.
-pub async fn agreed(question: &str, auto: bool) -> Result<(), Stopped> {
-    if auto {
-        say(&format!("{question} Agreed by --auto."));
-    } else if !terminal::agrees(&format!("   {question}")).await {
+/// A recovery that the human is asked about by a form of the agent's client. They type the VM's name, unless they have agreed
+/// beforehand. `shown` is what the form says, for those who watch.
+pub async fn recovers(
+    stage: &Stage,
+    agent: &Agent,
+    wanted: Value,
+    auto: bool,
+    shown: impl Fn(&str),
+) -> Result<Answer, Stopped> {
+    let vm = wanted.get("vm").and_then(Value::as_str).unwrap_or_default();
+    let vm = vm.to_owned();
+    let arguments = object(wanted);
+    asks(agent.called, RECOVER, &arguments);
+    let human = async |form: &str| {
+        shown(form);
+        if stage.open_sessions() != 0 {
+            return Err(Stopped::Broken(
+                "something was mounted before a human agreed".into(),
+            ));
+        }
+        let question = format!("Recover this? Type {vm} to agree:");
+        if auto {
+            say(&format!("{question} {vm} (Agreed by --auto.)"));
+            return Ok(Some(vm.clone()));
+        }
+        let typed = terminal::ask(&format!("   {question}")).await;
+        Ok(typed.filter(|typed| !typed.is_empty()))
+    };
+    let answer = agent.call_with_human(RECOVER, arguments, human).await?;
+    if answer.error("code") == Some("declined") {
         return Err(Stopped::Declined);
     }
-    Ok(())
+    match answer.is_error {
+        false => Ok(answer),
+        true => Err(Stopped::Broken(format!(
+            "{RECOVER} answered: {}",
+            answer.words
+        ))),
+    }
 }
 
 /// Whether a file came back byte for byte.

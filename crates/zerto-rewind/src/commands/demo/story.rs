@@ -8,14 +8,13 @@ use super::{
     Stopped,
     agent::{Agent, Answer},
     narrator::{act, command, difference, fact, quote, say, success},
-    scene::{agreed, ask, operator, refuse, same},
+    scene::{ask, operator, recovers, refuse, same},
     stage::{FILE, Stage, UNPROTECTED_VM, VM, VPG},
 };
 
 const FIND: &str = "zerto_find_protection";
 const GUARD: &str = "zerto_create_tagged_checkpoint";
 const LIST: &str = "zerto_list_checkpoints";
-const RECOVER: &str = "zerto_recover_file";
 
 /// What the agent makes of the file: it was to raise the pool, and lost most of the rest.
 pub const BROKEN: &str = "\
@@ -34,8 +33,7 @@ pub async fn tell(stage: &Stage, agent: &Agent, auto: bool) -> Result<(), Stoppe
     let original = break_the_file(stage, checkpoint).await?;
     act(5, "The journal, as an operator sees it");
     operator(stage, &["checkpoints", VM]).await?;
-    let wanted = decide(stage, agent, checkpoint, auto).await?;
-    let recovered = recover(agent, wanted, checkpoint).await?;
+    let recovered = recover(stage, agent, checkpoint, auto).await?;
     compare(stage, agent, &original, recovered.text("/local_path")?).await?;
     success(&format!(
         "The file is back from the journal, byte for byte. The guard took {:.1} s, the recovery {:.1} s.",
@@ -122,17 +120,14 @@ async fn break_the_file(stage: &Stage, checkpoint: &str) -> Result<Vec<u8>, Stop
     Ok(original)
 }
 
-/// What the human agreed to.
-async fn decide(
+async fn recover(
     stage: &Stage,
     agent: &Agent,
     checkpoint: &str,
     auto: bool,
-) -> Result<Value, Stopped> {
+) -> Result<Answer, Stopped> {
     act(6, "The human decides");
-    say(
-        "The agent looks for its pin, and asks for the file. Without a human's word nothing is mounted:",
-    );
+    say("The agent looks for its pin.");
     let listed = ask(agent, LIST, json!({ "vm": VM })).await?;
     if listed.text("/checkpoints/0/checkpoint")? != checkpoint {
         let list = &listed.content;
@@ -140,28 +135,18 @@ async fn decide(
             "the newest tagged checkpoint is not {checkpoint}: {list}"
         )));
     }
-    let wanted = json!({ "vm": VM, "path": FILE, "checkpoint": checkpoint });
-    let question = refuse(agent, RECOVER, "confirmation_required", wanted.clone()).await?;
-    quote(question.text("/error/message")?);
-    if stage.open_sessions() != 0 {
-        return Err(Stopped::Broken(
-            "something was mounted before a human agreed".into(),
-        ));
-    }
-    agreed("Recover this?", auto).await?;
-    Ok(wanted)
-}
-
-async fn recover(agent: &Agent, mut wanted: Value, checkpoint: &str) -> Result<Answer, Stopped> {
+    say(
+        "It asks for the file, and claims that this was confirmed. That decides nothing: a form of its client asks the human, and \
+         wants the VM's name typed.",
+    );
+    let wanted = json!({ "vm": VM, "path": FILE, "checkpoint": checkpoint, "confirmed": true });
+    let recovered = recovers(stage, agent, wanted, auto, quote).await?;
     act(7, "Recover");
     say("Mount the checkpoint, find the file on the VM's disk as it was then, download, unmount.");
     command(&format!(
         "zerto-rewind recover {VM} {FILE} --at {checkpoint}"
     ));
-    if let Value::Object(arguments) = &mut wanted {
-        arguments.insert("confirmed".into(), true.into());
-    }
-    let recovered = ask(agent, RECOVER, wanted).await?;
+    fact("plan", recovered.text("/plan_id")?);
     fact("here now", recovered.text("/local_path")?);
     fact("SHA-256", recovered.text("/files/0/sha256")?);
     Ok(recovered)

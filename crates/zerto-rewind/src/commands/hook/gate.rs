@@ -4,7 +4,7 @@ use rewind_core::{
     Call, Error, ErrorCode, Receipt, Rewind,
     catalog::{self, Catalog, Lookup},
     config::Config,
-    enforce::{self, Enforcer, ListedCall, ObservedCall, Outcome},
+    enforce::{self, Asker, Enforcer, ListedCall, ObservedCall, Outcome},
 };
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -49,6 +49,10 @@ pub trait Gate {
     fn may_be_listed(&self, server: Option<&str>, tool: &str) -> bool;
     /// Without the ZVM.
     fn verdict(&self, call: &ObservedCall<'_>) -> Verdict<Self::Listed>;
+    /// Writes down that a call was refused; nothing depends on that.
+    fn refused(&self, call: &ObservedCall<'_>, caller: &Caller, error: &Error) {
+        let _ = (call, caller, error);
+    }
     /// Guards every VM of the call. Its outcome stays open for the post event.
     ///
     /// # Errors
@@ -130,6 +134,18 @@ impl Gate for CatalogGate {
         }
     }
 
+    fn refused(&self, call: &ObservedCall<'_>, caller: &Caller, error: &Error) {
+        // Without an enforcer there is no state to write to.
+        if let Some(enforcer) = self.enforcer.get() {
+            let asker = Asker {
+                client: &caller.agent,
+                change: &caller.change,
+            };
+            enforcer.refused(call, asker, error);
+            enforcer.flush();
+        }
+    }
+
     fn guard(&self, listed: Self::Listed, caller: &Caller) -> Result<Pinned, Error> {
         let call = Call {
             progress: None,
@@ -139,17 +155,19 @@ impl Gate for CatalogGate {
         };
         let enforcer = self.enforcer()?;
         let runtime = crate::commands::run::runtime()?;
-        let guarded = runtime
-            .block_on(enforcer.guard_known(*listed, &call, caller.correlation.as_deref()))
-            .map_err(|error| match error.code {
-                // Nothing else cancels a hook.
-                ErrorCode::Cancelled => Error {
-                    message: format!("the hook's own deadline was near: {}", error.message),
-                    ..error
-                }
-                .with_next(TRY_AGAIN),
-                _ => error,
-            })?;
+        let guarded =
+            runtime.block_on(enforcer.guard_known(*listed, &call, caller.correlation.as_deref()));
+        // A process that is about to end waits for what it has told.
+        enforcer.flush();
+        let guarded = guarded.map_err(|error| match error.code {
+            // Nothing else cancels a hook.
+            ErrorCode::Cancelled => Error {
+                message: format!("the hook's own deadline was near: {}", error.message),
+                ..error
+            }
+            .with_next(TRY_AGAIN),
+            _ => error,
+        })?;
         let pinned = Pinned {
             receipts: guarded.receipts.clone(),
             warnings: [enforcer.take_warnings(), guarded.warnings.clone()].concat(),

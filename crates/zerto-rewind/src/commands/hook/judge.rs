@@ -119,9 +119,13 @@ fn before<G: Gate>(call: &ToolUse, gate: &G) -> Result<Answer, String> {
     let arguments = call.arguments.as_ref().map_err(String::clone)?;
     let mut found = None;
     for reading in readings {
-        match gate.verdict(&observed(reading, arguments)) {
+        let observed = observed(reading, arguments);
+        match gate.verdict(&observed) {
             Verdict::Unlisted => {}
-            Verdict::Refused(error) => return Err(explain(&error)),
+            Verdict::Refused(error) => {
+                gate.refused(&observed, &caller, &error);
+                return Err(explain(&error));
+            }
             // A later reading may still be refused.
             Verdict::Listed(listed) => found = found.or(Some(listed)),
         }

@@ -8,40 +8,34 @@ use crate::commands::demo::{
     Stopped,
     agent::Agent,
     narrator::{act, fact, quote, say},
-    scene::{agreed, ask, refuse, same},
+    scene::{recovers, same},
     stage::Stage,
 };
 
-const RECOVER: &str = "zerto_recover_file";
-
-/// Shows the human what would be recovered, and asks.
-pub async fn decide(
+/// Shows the human what would be recovered, one after the other, and asks. Where each file is then.
+pub async fn recover(
     stage: &Stage,
     agent: &Agent,
     losses: &[Loss],
     auto: bool,
-) -> Result<(), Stopped> {
-    act(8, "The human decides");
+) -> Result<Vec<String>, Stopped> {
+    act(8, "The human decides, and the files come back");
     say(
-        "Another agent, with zerto-rewind's own tools, asks for each file from the pin before its change. Without a \
-         human's word nothing is mounted:",
+        "Another agent, with zerto-rewind's own tools, asks for each file from the pin before its change. Each time a form of its \
+         client asks the human, and nothing is mounted before they have typed the VM's name:",
     );
+    let mut places = Vec::new();
     for (index, loss) in losses.iter().enumerate() {
-        let question = refuse(agent, RECOVER, "confirmation_required", wanted(loss)).await?;
-        let question = question.text("/error/message")?;
-        if index == 0 {
-            quote(question);
-            say("And so for the others:");
-        } else {
-            quote(&details(question));
-        }
+        let shown = |form: &str| match index {
+            0 => quote(form),
+            _ => quote(&details(form)),
+        };
+        let recovered = recovers(stage, agent, wanted(loss), auto, shown).await?;
+        let place = recovered.text("/local_path")?;
+        fact("here now", place);
+        places.push(place.to_owned());
     }
-    if stage.open_sessions() != 0 {
-        return Err(Stopped::Broken(
-            "something was mounted before a human agreed".into(),
-        ));
-    }
-    agreed("Recover these four?", auto).await
+    Ok(places)
 }
 
 /// The indented lines: which VM, checkpoint, path and place.
@@ -53,24 +47,6 @@ fn details(question: &str) -> String {
 fn wanted(loss: &Loss) -> Value {
     let (vm, path) = loss.order.file();
     json!({ "vm": vm, "path": path, "checkpoint": loss.checkpoint, "vpg": loss.vpg })
-}
-
-/// Where each file is now.
-pub async fn recover(agent: &Agent, losses: &[Loss]) -> Result<Vec<String>, Stopped> {
-    act(9, "Recover");
-    say("Mount the checkpoint, find the file on the VM's disk as it was then, download, unmount.");
-    let mut places = Vec::new();
-    for loss in losses {
-        let mut wanted = wanted(loss);
-        if let Value::Object(arguments) = &mut wanted {
-            arguments.insert("confirmed".into(), true.into());
-        }
-        let recovered = ask(agent, RECOVER, wanted).await?;
-        let place = recovered.text("/local_path")?;
-        fact("here now", place);
-        places.push(place.to_owned());
-    }
-    Ok(places)
 }
 
 /// Every file byte for byte, and the guests as the rogue has left them.

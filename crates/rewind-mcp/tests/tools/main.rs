@@ -1,4 +1,4 @@
-//! The five tools on a simulated ZVM, as an MCP client meets them. Every answer is held against the tool's schema.
+//! The six tools on a simulated ZVM, as an MCP client meets them. Every answer is held against the tool's schema.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,7 +7,15 @@
     missing_docs
 )]
 
+mod confirmation;
+#[cfg(unix)]
+mod guest;
+#[cfg(unix)]
+#[path = "../../../rewind-core/tests/sshd/mod.rs"]
+mod sshd;
+#[path = "../support/mod.rs"]
 mod support;
+mod upstream;
 
 use std::{fs, time::Duration};
 
@@ -186,60 +194,6 @@ async fn lists_what_was_pinned_newest_first() {
     assert_eq!(one["truncated"], true);
 }
 
-#[tokio::test]
-async fn recovers_only_after_a_human_has_confirmed() {
-    let world = World::new().await;
-    let client = world.client().await;
-    let recover = "zerto_recover_file";
-    let path = "/home/justin/app-config.yaml";
-    let file = world.sim.guest_path("jp-ubuntu", path).unwrap();
-    let before = fs::read(&file).unwrap();
-    let receipt = client
-        .ok(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" }))
-        .await;
-    fs::write(&file, "broken").unwrap();
-
-    let mut wanted =
-        json!({ "vm": "jp-ubuntu", "path": path, "checkpoint": receipt["pins"][0]["checkpoint"] });
-    let question = client.err(recover, wanted.clone()).await;
-    assert_eq!(question["code"], "confirmation_required");
-    let message = question["message"].as_str().unwrap();
-    for word in [
-        "jp-ubuntu",
-        path,
-        receipt["pins"][0]["checkpoint"].as_str().unwrap(),
-        receipt["tag"].as_str().unwrap(),
-    ] {
-        assert!(message.contains(word), "{word:?} is not in {message}");
-    }
-    assert!(
-        !world
-            .sim
-            .requests()
-            .iter()
-            .any(|request| request.path.contains("/flrs") && request.method == "POST")
-    );
-
-    wanted["confirmed"] = true.into();
-    let result = client.call(recover, wanted.clone()).await;
-    let recovery = result.structured_content.clone().unwrap();
-    assert_eq!(recovery["bytes"], 158, "{recovery:#}");
-    let local = recovery["local_path"].as_str().unwrap();
-    assert!(
-        local.starts_with(world.recover_dir().to_str().unwrap()),
-        "{local}"
-    );
-    assert_eq!(fs::read(local).unwrap(), before);
-    assert!(text(&result).contains(recovery["files"][0]["sha256"].as_str().unwrap()));
-    assert!(world.sim.flr_sessions().is_empty());
-
-    let again = client.err(recover, wanted).await;
-    assert_eq!(
-        again["code"], "destination_exists",
-        "nothing is overwritten"
-    );
-}
-
 /// A ZVM that takes a while to list a tag.
 fn slow(lag: Duration) -> Scenario {
     let mut scenario = Scenario::fast();
@@ -279,31 +233,28 @@ async fn progress_rises_and_comes_at_least_every_two_seconds() {
 
 #[tokio::test]
 async fn calls_run_side_by_side() {
-    let world = World::with(slow(Duration::from_secs(2))).await;
+    let world = World::new().await;
+    // No guard ends before this is lifted.
+    world.sim.update(|switches| switches.hold_listing = true);
     let client = world.client().await;
-    let begun = std::time::Instant::now();
-    let (first, second, found) = tokio::join!(
+    let (first, second, ()) = tokio::join!(
         client.ok(GUARD, json!({ "vm": "jp-ubuntu", "action": "edit" })),
         client.ok(GUARD, json!({ "vm": "app01", "action": "edit" })),
         async {
+            // Both have inserted on each of their VPGs.
+            world
+                .sim
+                .wait_for(|zvm| zvm.answered("POST", "/checkpoints") == 4)
+                .await;
             client
                 .ok("zerto_find_protection", json!({ "vm": "jp-ubuntu" }))
                 .await;
-            begun.elapsed()
+            world.sim.update(|switches| switches.hold_listing = false);
         }
     );
     assert_eq!(
         first["pins"].as_array().unwrap().len() + second["pins"].as_array().unwrap().len(),
         4
-    );
-    assert!(
-        found < Duration::from_secs(2),
-        "a find waited for a guard: {found:?}"
-    );
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "the guards went one after the other: {:?}",
-        begun.elapsed()
     );
 }
 

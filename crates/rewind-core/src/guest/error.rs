@@ -1,0 +1,112 @@
+//! What can go wrong on the way into a guest and in it.
+use crate::{Error, ErrorCode};
+
+/// Texts are bounded and cleaned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum GuestError {
+    /// No connection could be made.
+    #[error("there is no connection to the guest: {0}")]
+    Unreachable(String),
+    /// The host's key is not in `known_hosts`, or is another one.
+    #[error("the guest's host key {}: {said}", if *.changed { "is another one than the known one" } else { "is not known" })]
+    HostKey {
+        /// Another one is known.
+        changed: bool,
+        /// The client's words.
+        said: String,
+    },
+    /// The login was refused.
+    #[error("the guest refused the login: {0}")]
+    LoginRefused(String),
+    /// The login worked, but there is no SFTP server behind it.
+    #[error("no SFTP server could be started in the guest: {0}")]
+    NoServer(String),
+    /// The connection broke. Whether what was asked for last happened is not known.
+    #[error("the connection to the guest broke while {0}")]
+    Lost(String),
+    /// Nothing is there.
+    #[error("{0}: nothing is there")]
+    NotThere(String),
+    /// The guest's user may not do this.
+    #[error("{0}: the guest gives no permission")]
+    Denied(String),
+    /// No room is left.
+    #[error("{0}: no room is left in the guest")]
+    NoRoom(String),
+    /// The SFTP server lacks what is needed.
+    #[error("the guest's SFTP server does not know {0}")]
+    Unsupported(&'static str),
+    /// What is there is not what was agreed to, or in the way.
+    #[error("{0}")]
+    Conflict(String),
+    /// Anything else, with what the server said.
+    #[error("{0}")]
+    Failed(String),
+    /// The call was cancelled, and what had been begun was taken back.
+    #[error("cancelled while {0}")]
+    Cancelled(String),
+}
+
+impl GuestError {
+    /// Whether nothing more can be asked over this connection.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Unreachable(_))
+    }
+}
+
+impl From<GuestError> for Error {
+    fn from(error: GuestError) -> Self {
+        use GuestError as Guest;
+        let (code, next) = match &error {
+            Guest::Unreachable(_) | Guest::Lost(_) => (ErrorCode::GuestUnreachable, None),
+            Guest::HostKey { changed: false, .. } => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Compare the guest's host key and accept it once by hand: `ssh` to it in a terminal as this user, then try again.",
+                ),
+            ),
+            Guest::HostKey { changed: true, .. } => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Find out first who answers at this address. If the guest was made anew, remove its old key (`ssh-keygen -R HOST`), compare the new one and accept it once by hand.",
+                ),
+            ),
+            Guest::LoginRefused(_) => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Make sure that `ssh` logs in without asking anything, as this user: a key in the agent or without a passphrase, and the right user in `guests`.",
+                ),
+            ),
+            Guest::NoServer(_) => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Enable the SFTP subsystem in the guest's sshd. With `sudo`, let the user run the SFTP server without a password, and name its path in `sftp_server` where it is not a usual one.",
+                ),
+            ),
+            Guest::Conflict(_) => (ErrorCode::GuestConflict, None),
+            Guest::Denied(_) => (
+                ErrorCode::GuestFailed,
+                Some(
+                    "Give the guest's user the permission, or set `\"sudo\": true` for this guest in the configuration.",
+                ),
+            ),
+            Guest::NoRoom(_) => (
+                ErrorCode::GuestFailed,
+                Some("Make room in the guest, then try again."),
+            ),
+            Guest::Unsupported(_) => (
+                ErrorCode::GuestFailed,
+                Some(
+                    "Restore beside the file instead of replacing it, or use OpenSSH's SFTP server in the guest.",
+                ),
+            ),
+            Guest::NotThere(_) | Guest::Failed(_) => (ErrorCode::GuestFailed, None),
+            Guest::Cancelled(_) => (ErrorCode::Cancelled, None),
+        };
+        let mapped = Self::new(code, error.to_string());
+        match next {
+            Some(next) => mapped.with_next(next),
+            None => mapped,
+        }
+    }
+}

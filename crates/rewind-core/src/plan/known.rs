@@ -1,0 +1,245 @@
+//! A plan as the state has it: what was decided, and whether it was carried out.
+use super::{Plan, digest_of};
+use crate::{Error, ErrorCode, RecoverRequest, state::PlanRow, text};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+/// A clock that is corrected while a plan waits may go back so far.
+const SET_BACK: SignedDuration = SignedDuration::from_mins(1);
+
+/// What a human said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// They agreed to exactly this.
+    Approved,
+    /// They said no.
+    Declined,
+    /// They closed the form.
+    Cancelled,
+    /// The form came back without the VM's name in it.
+    Mistyped,
+    /// The client that shows forms answered this one with an error.
+    Unanswered,
+}
+
+/// How they were asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// By a form of the MCP client.
+    Form,
+    /// By `zerto-rewind approve` or `deny`.
+    Approve,
+    /// By the argument `confirmed` alone: nobody was.
+    Argument,
+    /// By the command that carries it out.
+    Terminal,
+}
+
+/// How a plan ended that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanEnd {
+    /// All of it was done.
+    Done,
+    /// Some of its paths were not recovered.
+    NotAll,
+    /// It failed.
+    Failed,
+    /// Its process ended before it did.
+    Interrupted,
+}
+
+/// A decision. It is final.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// What was decided.
+    pub verdict: Verdict,
+    /// How the human was asked.
+    pub how: How,
+    /// Who, as far as it is known: the user at the terminal, or the MCP client that showed the form.
+    pub by: String,
+    /// When, by this host's clock.
+    pub at: Timestamp,
+}
+
+macro_rules! names {
+    ($type:ty: $($variant:ident $name:literal),+) => {
+        impl $type {
+            pub(crate) fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            pub(crate) fn parse(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+names!(Verdict: Approved "approved", Declined "declined", Cancelled "cancelled", Mistyped "mistyped", Unanswered "unanswered");
+names!(PlanEnd: Done "done", NotAll "not_all", Failed "failed", Interrupted "interrupted");
+names!(How: Form "form", Approve "approve", Argument "argument", Terminal "terminal");
+
+impl std::fmt::Display for PlanEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Done => "was carried out",
+            Self::NotAll => "was carried out, and some of it failed",
+            Self::Failed => "was begun, and failed",
+            Self::Interrupted => "was begun, and its process ended before it was done",
+        })
+    }
+}
+
+impl std::fmt::Display for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = match self.verdict {
+            Verdict::Mistyped => {
+                "declined, as the form came back without the VM's name as it was shown"
+            }
+            Verdict::Cancelled => "declined, as the form was closed",
+            Verdict::Unanswered => "declined, as the MCP client answered the form with an error",
+            other => other.as_str(),
+        };
+        write!(f, "{verdict}, by {} at {:.0}", self.by, self.at)
+    }
+}
+
+/// A plan, what was decided about it, and whether it was begun.
+#[derive(Clone, Debug)]
+pub struct KnownPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Its digest.
+    pub digest: String,
+    /// What was decided.
+    pub decision: Option<Decision>,
+    /// It was begun: it is not begun again.
+    pub begun: bool,
+    /// Where it was begun and has ended: how.
+    pub end: Option<PlanEnd>,
+    /// It can't be decided on or carried out any more.
+    pub expired: bool,
+}
+
+impl KnownPlan {
+    /// A plan that was just made.
+    pub(crate) fn new(plan: Plan) -> Result<Self, Error> {
+        Ok(Self {
+            digest: plan.digest()?,
+            plan,
+            decision: None,
+            begun: false,
+            end: None,
+            expired: false,
+        })
+    }
+
+    /// It was begun, and has not ended as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        self.begun && self.end.is_none()
+    }
+
+    /// What the state has, if it is what was written down.
+    pub(crate) fn read(row: PlanRow, now: Timestamp) -> Result<Self, Error> {
+        let changed = || {
+            Error::new(
+                ErrorCode::State,
+                "a plan in the state is not as it was written down",
+            )
+            .with_next("Find out who changed the state database. Ask again for a new plan.")
+        };
+        if digest_of(&row.body) != row.digest {
+            return Err(changed());
+        }
+        let plan: Plan = serde_json::from_str(&row.body).map_err(|_| changed())?;
+        let decided = row.decision.as_ref().map(|(_, digest)| digest);
+        if decided.is_some_and(|digest| *digest != row.digest) {
+            return Err(changed());
+        }
+        Ok(Self {
+            digest: row.digest,
+            decision: row.decision.map(|(decision, _)| decision),
+            begun: row.begun,
+            end: row.end,
+            // A clock that was set back does not lengthen its life.
+            expired: now >= plan.expires_at || now.duration_since(plan.made_at) < -SET_BACK,
+            plan,
+        })
+    }
+
+    /// Whether it was approved and can be carried out; false while nobody has decided.
+    ///
+    /// # Errors
+    /// `plan_used`, `declined`, `plan_expired`. An agreement to a preview does not expire with its plan: it holds for a time of its own.
+    pub fn approved(&self) -> Result<bool, Error> {
+        let id = &self.plan.id;
+        if self.begun {
+            let how = match self.end {
+                Some(end) => format!("plan {id} {end}; none is used twice"),
+                None => format!("plan {id} is being carried out already"),
+            };
+            return Err(Error::new(ErrorCode::PlanUsed, how));
+        }
+        match &self.decision {
+            Some(decision) if decision.verdict != Verdict::Approved => Err(self.declined(decision)),
+            Some(_) if self.plan.is_preview() => Ok(true),
+            _ if self.expired => Err(self.expired_error()),
+            decision => Ok(decision.is_some()),
+        }
+    }
+
+    /// Whether a call asks for what the plan was made for.
+    ///
+    /// # Errors
+    /// `plan_altered`.
+    pub fn asked_as(&self, asked: &RecoverRequest) -> Result<(), Error> {
+        if self.plan.asked == *asked {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::PlanAltered,
+            format!(
+                "plan {} was made for other arguments than this call has",
+                self.plan.id
+            ),
+        ))
+    }
+
+    pub(crate) fn declined(&self, decision: &Decision) -> Error {
+        Error::new(
+            ErrorCode::Declined,
+            format!("plan {}: {decision}; that is final", self.plan.id),
+        )
+    }
+
+    pub(crate) fn expired_error(&self) -> Error {
+        Error::new(
+            ErrorCode::PlanExpired,
+            format!(
+                "plan {} expired at {:.0}",
+                self.plan.id, self.plan.expires_at
+            ),
+        )
+    }
+
+    pub(crate) fn decided_already(&self, decision: &Decision) -> Error {
+        Error::new(
+            ErrorCode::PlanDecided,
+            format!("plan {} was decided already: {decision}", self.plan.id),
+        )
+    }
+}
+
+/// No plan of this id can be used here.
+pub(crate) fn foreign(id: &str) -> Error {
+    Error::new(
+        ErrorCode::PlanForeign,
+        format!(
+            "there is no plan {} of this user on this ZVM",
+            text::display(id, 40)
+        ),
+    )
+}

@@ -1,0 +1,237 @@
+//! A preview: a checkpoint is mounted to see which paths are meant.
+use super::{
+    Paths,
+    mounting::{free, while_mounted},
+    path::{GuestPath, told_path},
+    pattern::{MATCHES_MAX, Pattern},
+    resolve::{Folders, Mounted, resolve},
+    session::Mount,
+};
+use crate::{
+    Error, ErrorCode,
+    call::Watch,
+    plan::{Seen, Source},
+    rewind::Core,
+    text,
+};
+use std::sync::Arc;
+use zvm_client::{PathItem, PathKind};
+
+/// What of a VM's disks is wanted, in the order of asking.
+#[derive(Debug)]
+pub(super) struct Wanted(Vec<Named>);
+
+#[derive(Debug)]
+enum Named {
+    Path(GuestPath),
+    Pattern(GuestPath, Pattern),
+}
+
+/// Paths that were seen, and what there is to know about the others.
+pub(super) struct Found {
+    pub sources: Vec<Source>,
+    pub notes: Vec<String>,
+}
+
+impl Wanted {
+    pub fn parse(paths: &Paths) -> Result<Self, Error> {
+        let several = match paths {
+            Paths::One(path) => return Ok(Self(vec![Named::Path(GuestPath::parse(path)?)])),
+            Paths::Several(several) => several,
+        };
+        let invalid =
+            |problem: String| Error::new(ErrorCode::InvalidArgument, format!("`paths` {problem}"));
+        if several.is_empty() {
+            return Err(invalid("is empty".to_owned()).with_next("Name one path at least."));
+        }
+        if several.len() > MATCHES_MAX {
+            return Err(invalid(format!("has more than {MATCHES_MAX} paths"))
+                .with_next("Name the folders that they are in, or ask for fewer at once."));
+        }
+        let mut wanted = Vec::new();
+        for written in several {
+            let path = GuestPath::parse(written).map_err(|mut error| {
+                let shown = text::named_exactly(written, 200);
+                error.message = error
+                    .message
+                    .replacen("`path`", &format!("`paths`: {shown}"), 1);
+                error
+            })?;
+            wanted.push(match Pattern::of(&path)? {
+                Some(pattern) => Named::Pattern(path, pattern),
+                None => Named::Path(path),
+            });
+        }
+        Ok(Self(wanted))
+    }
+
+    /// The patterns among them, as they are written.
+    pub fn patterns(&self) -> Vec<String> {
+        let patterns = self.0.iter().filter_map(|named| match named {
+            Named::Path(_) => None,
+            Named::Pattern(path, _) => Some(path.written()),
+        });
+        patterns.collect()
+    }
+
+    /// Paths that nobody has looked for. Only without patterns.
+    pub fn unseen(&self) -> Found {
+        let sources = self.0.iter().map(|named| {
+            let (Named::Path(path) | Named::Pattern(path, _)) = named;
+            Source {
+                path: path.written(),
+                seen: None,
+            }
+        });
+        let mut found = Found {
+            sources: sources.collect(),
+            notes: Vec::new(),
+        };
+        found.without_repetition();
+        found
+    }
+
+    /// Mounts the checkpoint, looks for all of them, and unmounts it.
+    pub async fn look(
+        &self,
+        core: &Arc<Core>,
+        mount: Mount,
+        vm: &str,
+        watch: &Watch<'_>,
+    ) -> Result<Found, Error> {
+        free(core, &mount, vm, watch).await?;
+        let looking = || "looking for what the patterns match".to_owned();
+        let (result, ended) = while_mounted(core, mount, watch, async |session| {
+            let folders = Mounted::new(&core.zvm, session);
+            watch.during(looking, self.find(&folders)).await
+        })
+        .await;
+        let mut found = result.map_err(|error| error.with_done(ended.done()))?;
+        if let Some(open) = ended.still_open() {
+            found.notes.push(open.to_string());
+        }
+        Ok(found)
+    }
+
+    async fn find(&self, folders: &impl Folders) -> Result<Found, Error> {
+        let mut found = Found {
+            sources: Vec::new(),
+            notes: Vec::new(),
+        };
+        for named in &self.0 {
+            match named {
+                Named::Path(path) => found.exactly(path, resolve(folders, path).await?.item)?,
+                Named::Pattern(path, pattern) => match resolve(folders, path).await {
+                    // Something has just that name.
+                    Ok(resolved) => found.exactly(path, resolved.item)?,
+                    Err(error) if error.code == ErrorCode::PathNotFound => {
+                        found.matching(path, pattern, folders).await?;
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        found.without_repetition();
+        if found.sources.len() > MATCHES_MAX {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("`paths` match more than {MATCHES_MAX} files and folders together"),
+            )
+            .with_next("Narrow the patterns, or name the folders that they are in."));
+        }
+        Ok(found)
+    }
+}
+
+impl Found {
+    fn exactly(&mut self, path: &GuestPath, item: PathItem) -> Result<(), Error> {
+        if !item.downloadable {
+            return Err(not_carried(&item));
+        }
+        self.sources.push(source(path.written(), item));
+        Ok(())
+    }
+
+    async fn matching(
+        &mut self,
+        path: &GuestPath,
+        pattern: &Pattern,
+        folders: &impl Folders,
+    ) -> Result<(), Error> {
+        let matches = pattern.matches(folders).await?;
+        let (mut any, before) = (false, self.notes.len());
+        for found in matches {
+            if found.item.downloadable {
+                any = true;
+                self.sources.push(source(found.path, found.item));
+            } else {
+                let (path, why) = (told_path(&found.path), reason(&found.item));
+                self.notes.push(format!("left out: {path}: {why}"));
+            }
+        }
+        if any {
+            return Ok(());
+        }
+        let left_out = match self.notes.get(before..) {
+            None | Some([]) => String::new(),
+            Some(notes) => format!(" ({})", notes.join("; ")),
+        };
+        Err(Error::new(
+            ErrorCode::PathNotFound,
+            format!(
+                "{} matches nothing that can be recovered{left_out}",
+                path.told()
+            ),
+        ))
+    }
+
+    /// What is named twice comes once, and what is in a folder that is named comes with it.
+    fn without_repetition(&mut self) {
+        let at = |source: &Source| match &source.seen {
+            Some(seen) => seen.at.clone(),
+            None => source.path.clone(),
+        };
+        let folders: Vec<String> = self
+            .sources
+            .iter()
+            .filter(|source| source.seen.as_ref().is_some_and(|seen| seen.is_folder))
+            .map(|folder| format!("{}/", at(folder)))
+            .collect();
+        let mut known = std::collections::HashSet::new();
+        self.sources.retain(|source| {
+            let at = at(source);
+            !folders.iter().any(|folder| at.starts_with(folder)) && known.insert(at)
+        });
+    }
+}
+
+fn source(path: String, item: PathItem) -> Source {
+    let is_folder = item.kind == PathKind::Folder;
+    Source {
+        path,
+        seen: Some(Seen {
+            bytes: item.size.filter(|_| !is_folder),
+            is_folder,
+            at: item.path,
+        }),
+    }
+}
+
+fn reason(item: &PathItem) -> String {
+    item.reason.as_deref().map_or_else(
+        || "no reason given".to_owned(),
+        |why| text::quoted(why, 300),
+    )
+}
+
+/// File-level restore does not carry it.
+pub(super) fn not_carried(item: &PathItem) -> Error {
+    Error::new(
+        ErrorCode::NotDownloadable,
+        format!(
+            "{} can't be downloaded: {}",
+            text::named(&item.path, 1_000),
+            reason(item)
+        ),
+    )
+}

@@ -1,0 +1,88 @@
+//! The hash of the approver's passphrase, and how often a wrong one was tried.
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{OptionalExtension, params};
+
+use super::{State, StateError, millis, timestamp};
+
+/// Wrong passphrases that are tolerated within [`WINDOW`], counted since the last right one.
+const WRONG_MAX: usize = 5;
+const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+
+/// A comparison that was permitted. Without [`State::approver_was_right`] it counts as a wrong one.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "an attempt without an outcome counts as a wrong one"]
+pub(crate) struct ApproverAttempt(i64);
+
+impl State {
+    /// The Argon2id hash of the approver's passphrase, where one is set.
+    pub(crate) fn approver_hash(&self) -> Result<Option<String>, StateError> {
+        self.with(|open| {
+            open.database
+                .query_row(
+                    "SELECT hash FROM approver ORDER BY id DESC LIMIT 1",
+                    [],
+                    |row| row.get(0),
+                )
+                .optional()
+                .map(Option::flatten)
+                .map_err(|source| StateError::database(&open.dir, source))
+        })
+    }
+
+    /// From now on this hash counts; None: no passphrase is asked for.
+    pub(crate) fn approver_set(
+        &self,
+        hash: Option<&str>,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<(), StateError> {
+        self.write(|database| {
+            database.execute(
+                "INSERT INTO approver (at, hash, set_by) VALUES (?1, ?2, ?3)",
+                params![millis(now), hash, by],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Permits a passphrase to be compared; else until when none is.
+    pub(crate) fn approver_attempt(
+        &self,
+        now: Timestamp,
+    ) -> Result<Result<ApproverAttempt, Timestamp>, StateError> {
+        self.write(|database| {
+            let mut query = database.prepare_cached(
+                "SELECT a.at FROM approver_attempt a
+                 WHERE a.at > ?1 AND a.id > (SELECT COALESCE(MAX(attempt), 0) FROM approver_right)
+                 ORDER BY a.at DESC",
+            )?;
+            let wrong: Vec<i64> = query
+                .query_map([millis(now - WINDOW)], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            if let Some(oldest) = wrong.get(WRONG_MAX - 1) {
+                return Ok(Err(timestamp(*oldest) + WINDOW));
+            }
+            database.execute(
+                "INSERT INTO approver_attempt (at) VALUES (?1)",
+                [millis(now)],
+            )?;
+            Ok(Ok(ApproverAttempt(database.last_insert_rowid())))
+        })
+    }
+
+    /// The passphrase was the right one.
+    pub(crate) fn approver_was_right(
+        &self,
+        attempt: ApproverAttempt,
+        now: Timestamp,
+    ) -> Result<(), StateError> {
+        self.write(|database| {
+            database.execute(
+                "INSERT INTO approver_right (attempt, at) VALUES (?1, ?2)",
+                params![attempt.0, millis(now)],
+            )?;
+            Ok(())
+        })
+    }
+}

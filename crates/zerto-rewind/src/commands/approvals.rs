@@ -1,0 +1,205 @@
+//! `approvals`: the plans that have not expired, or one of them as it is to be decided on, with what has changed since the checkpoint.
+use std::path::Path;
+
+use rewind_core::{
+    Decision, Error, FileDiff, KnownPlan, PlanEnd, Verdict,
+    diff::PATHS_COMPARED,
+    plan::{Decides, Effect},
+    text,
+};
+use serde::Serialize;
+
+use super::{approve::shown, diff, recover::Desk};
+use crate::{
+    interrupt::Interrupt,
+    output::{self, Output},
+    session::{self, Session},
+    table::{moment, table},
+};
+
+const PATH_MAX_LEN: usize = 4096;
+
+/// One plan, for scripts.
+#[derive(Serialize)]
+struct Row {
+    plan_id: String,
+    status: &'static str,
+    kind: &'static str,
+    vm: String,
+    vpg: String,
+    checkpoint: String,
+    tag: Option<String>,
+    /// What is looked for, or what is placed where.
+    paths: Vec<String>,
+    destinations: Vec<String>,
+    made_at: String,
+    expires_at: String,
+    digest: String,
+    decision: Option<Decision>,
+    /// What a person decides on, in words.
+    summary: String,
+    /// Where it was asked for: each file and folder, compared with now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diff: Vec<Compared>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Compared {
+    Diff(Box<FileDiff>),
+    /// It is neither in the checkpoint nor there now.
+    Neither(Box<Error>),
+}
+
+/// Lists them, newest first.
+///
+/// # Errors
+///
+/// `plan_foreign`, those of the configuration and the state, and for the differences those of `diff`.
+pub async fn run(
+    config: Option<&Path>,
+    (id, diff): (Option<&str>, bool),
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let rewind = session::open(config)?;
+    if let Some(id) = id {
+        let known = rewind.plan(id).await?;
+        let mut row = row(&known);
+        if diff {
+            let session = Session::with(rewind, interrupt);
+            row.diff = compared(&session, &known, interrupt).await?;
+        }
+        output.result(&row, |row| whole(row, &known));
+        return Ok(());
+    }
+    let plans = rewind.plans().await?;
+    let rows: Vec<Row> = plans.iter().map(row).collect();
+    output.result(&rows, |rows| {
+        if rows.is_empty() {
+            return "No plan waits for a decision.".to_owned();
+        }
+        let cells = rows.iter().map(|row| {
+            [
+                row.plan_id.clone(),
+                row.status.to_owned(),
+                moment(&row.expires_at),
+                row.vm.clone(),
+                row.checkpoint.clone(),
+                row.paths.join(", "),
+            ]
+        });
+        table(
+            ["Plan", "Status", "Until (UTC)", "VM", "Checkpoint", "What"],
+            cells,
+        )
+    });
+    Ok(())
+}
+
+/// Each file and folder of the plan, once the person at the terminal has agreed to look into the checkpoint.
+async fn compared(
+    session: &Session,
+    known: &KnownPlan,
+    interrupt: &Interrupt,
+) -> Result<Vec<Compared>, Error> {
+    let preview = session
+        .run(async |rewind, call| rewind.plan_diff_of(known, &call).await)
+        .await?;
+    if let Some(preview) = preview
+        && !preview.approved()?
+    {
+        Desk::new(false, interrupt)
+            .decide(session, &preview)
+            .await?;
+    }
+    let compared = session
+        .run(async |rewind, call| rewind.diff_of(known, &call).await)
+        .await?;
+    if let Some(Ok(first)) = compared.iter().find(|path| path.is_ok()) {
+        diff::still_open(first);
+    }
+    let rows = compared.into_iter().map(|path| match path {
+        Ok(diff) => Compared::Diff(Box::new(diff)),
+        Err(error) => Compared::Neither(Box::new(error)),
+    });
+    Ok(rows.collect())
+}
+
+/// One plan for a person, with the differences where they were asked for.
+fn whole(row: &Row, known: &KnownPlan) -> String {
+    let mut status = known
+        .decision
+        .as_ref()
+        .map_or("nobody has decided on it".to_owned(), ToString::to_string);
+    if let Some(end) = known.end {
+        status = format!("{status}; it {end}");
+    }
+    let mut text = format!("{}\n\n{status}", shown(known));
+    for path in &row.diff {
+        let path = match path {
+            Compared::Diff(path) => diff::show(path),
+            Compared::Neither(error) => output::lines(&error.message),
+        };
+        text.push_str(&format!("\n\n{path}"));
+    }
+    let more = row.paths.len().saturating_sub(PATHS_COMPARED);
+    if !row.diff.is_empty() && more > 0 {
+        text.push_str(&format!("\n\n… and {more} more, which were not compared"));
+    }
+    text
+}
+
+fn row(known: &KnownPlan) -> Row {
+    let plan = &known.plan;
+    let written = |path: &String| text::exact(path, PATH_MAX_LEN);
+    let (paths, destinations) = match &plan.decides {
+        Decides::Preview { looks_for } => (looks_for.iter().map(written).collect(), Vec::new()),
+        Decides::Effects { effects } => effects
+            .iter()
+            .map(|effect| {
+                let to = match effect {
+                    Effect::Place { to, .. } => text::display(to, PATH_MAX_LEN),
+                    Effect::Write { in_guest, .. } => format!("guest:{}", written(&in_guest.to)),
+                };
+                (written(&effect.source().path), to)
+            })
+            .unzip(),
+    };
+    Row {
+        plan_id: plan.id.clone(),
+        status: status(known),
+        kind: match plan.is_preview() {
+            true => "preview",
+            false => "effects",
+        },
+        vm: plan.vm.clone(),
+        vpg: plan.vpg.clone(),
+        checkpoint: plan.checkpoint.clone(),
+        tag: plan.tag.clone(),
+        paths,
+        destinations,
+        made_at: plan.made_at.to_string(),
+        expires_at: plan.expires_at.to_string(),
+        digest: known.digest.clone(),
+        decision: known.decision.clone(),
+        summary: plan.summary(&known.digest),
+        diff: Vec::new(),
+    }
+}
+
+fn status(known: &KnownPlan) -> &'static str {
+    match &known.decision {
+        _ if known.begun => match known.end {
+            None => "under way",
+            Some(PlanEnd::Done) => "carried out",
+            Some(PlanEnd::NotAll) => "partly failed",
+            Some(PlanEnd::Failed) => "failed",
+            Some(PlanEnd::Interrupted) => "interrupted",
+        },
+        Some(decision) if decision.verdict == Verdict::Approved => "approved",
+        Some(_) => "declined",
+        None if known.expired => "expired",
+        None => "waiting",
+    }
+}
