@@ -108,7 +108,7 @@ pub(crate) fn append_if(
 }
 
 /// The digest of what a recovery placed. Of a file, its own; of a folder, that of its list of files, by path: for each the digest, two
-/// spaces, the path and a line feed, as `sha256sum` prints it.
+/// spaces, the path and a line feed, as `sha256sum -z` has it, which escapes no name.
 #[must_use]
 pub fn list_digest(files: &[RecoveredFile], is_folder: bool) -> String {
     if let ([file], false) = (files, is_folder) {

@@ -4,7 +4,7 @@
 //! the digest of its canonical form, and what is carried out is exactly it, at most once, before it expires.
 mod facade;
 mod known;
-mod summary;
+pub(crate) mod summary;
 
 use crate::{
     Error, ErrorCode, RecoverRequest,
@@ -254,7 +254,7 @@ pub fn shown_digest(digest: &str) -> String {
     digest.chars().take(DIGEST_SHOWN).collect()
 }
 
-/// An id that can be typed, and that no plan has had.
+/// An id that can be typed; two plans can't have the same.
 pub(crate) fn new_id() -> String {
     let mut random = Uuid::new_v4().as_u128();
     let mut id = String::from("p-");

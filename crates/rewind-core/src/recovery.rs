@@ -65,6 +65,18 @@ pub enum Paths {
     Several(Vec<String>),
 }
 
+impl Paths {
+    /// As a person writes them: a single one without wildcards is exactly this one.
+    #[must_use]
+    pub fn of(paths: Vec<String>) -> Self {
+        match <[String; 1]>::try_from(paths) {
+            Ok([one]) if !one.contains(pattern::WILDCARDS) => Self::One(one),
+            Ok([one]) => Self::Several(vec![one]),
+            Err(several) => Self::Several(several),
+        }
+    }
+}
+
 /// Where it lands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

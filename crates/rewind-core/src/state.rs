@@ -43,7 +43,7 @@ pub use guest_writes::{GuestWrite, GuestWriteKind};
 pub use inserts::{InsertId, InsertOutcome, SentInsert};
 pub use interrupted::{Interrupted, InterruptedGuard};
 pub use logins::{LoginAttempt, LoginBlocked, LoginError, LoginOutcome};
-pub(crate) use plans::{Asker, Begun, PlanForm, PlanRow};
+pub(crate) use plans::{Asker, Begun, Decided, PlanForm, PlanRow};
 pub use recoveries::{Placed, PlacingId, RecoveryId, RecoveryRecord};
 pub use refusals::{Asked, Refusal};
 pub use sessions::{FlrMount, OpenSession, SessionId};

@@ -296,7 +296,7 @@ pub fn recovery(recovery: &Recovery) -> String {
         line!(text, "WARNING: {open} {}", open.next);
     }
     if let Some(tag) = &recovery.guard_tag {
-        line!(text, "Guarded first: {tag}");
+        line!(text, "Guarded first: {}", quoted(tag, SHOWN));
     }
     list(&mut text, "Note:", recovery.notes.iter().cloned());
     line!(
@@ -356,7 +356,10 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
         if let Some(id) = &file.restore_id
             && path.outcome == Outcome::Restored
         {
-            line!(text, "A person can undo it: zerto-rewind undo-restore {id}");
+            line!(
+                text,
+                "A person can undo it: `zerto-rewind undo-restore {id}`"
+            );
         }
     }
     for file in &path.files {

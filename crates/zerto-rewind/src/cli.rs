@@ -184,8 +184,9 @@ it is not an agent with a shell who types. The agent carries the plan out then, 
 `zerto-rewind recover --plan ID`. A plan is valid for ten minutes, once.";
 
 const APPROVER_HELP: &str = "\
-From then on `approve`, `recover`, `resume`, `trust`, `catalog accept`, `install`, `uninstall`
-and `approver` ask for it, with `--yes` or without. Only an Argon2id hash of it is kept, in the
+From then on `approve`, `approvals ID --diff`, `recover`, `diff`, `undo-restore`, `resume`,
+`trust`, `catalog accept`, `install`, `uninstall` and `approver` ask for it, with `--yes` or
+without. Only an Argon2id hash of it is kept, in the
 configuration's state folder; without a configuration in the user's, where it counts for every
 configuration. After five wrong ones none is accepted for ten minutes.";
 

@@ -4,7 +4,7 @@ use crate::{
     Error,
     guest::{self, Connection},
     recovery::{Folders, name_of},
-    text::exact,
+    text::named_exactly,
 };
 use std::collections::BTreeMap;
 use zvm_client::{PathItem, PathKind};
@@ -146,7 +146,7 @@ impl Entry {
 fn told(list: &mut Vec<String>, count: &mut usize, path: &str, how: &str) {
     *count += 1;
     if list.len() < TOLD_MAX {
-        list.push(format!("{}{how}", exact(path, PATH_MAX)));
+        list.push(format!("{}{how}", named_exactly(path, PATH_MAX)));
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(
             then.compare(&now),
             FolderDiff {
-                added: vec!["d/new\\u{202e}".into()],
+                added: vec!["\"d/new\\u{202e}\"".into()],
                 removed: vec!["gone".into()],
                 changed: vec!["b (1 bytes, now 2)".into(), "c (written since)".into()],
                 added_count: 1,

@@ -24,6 +24,14 @@ pub(crate) enum GuestError {
     /// The connection broke. Whether what was asked for last happened is not known.
     #[error("the connection to the guest broke while {0}")]
     Lost(String),
+    /// It failed, and so did taking back what had been begun: that is still in the guest.
+    #[error("{failed}; and what had been begun could not be taken back: {why}")]
+    Left {
+        /// What had failed.
+        failed: String,
+        /// Why it is left.
+        why: String,
+    },
     /// Nothing is there.
     #[error("{0}: nothing is there")]
     NotThere(String),
@@ -51,6 +59,22 @@ impl GuestError {
     /// Whether nothing more can be asked over this connection.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Unreachable(_))
+    }
+
+    /// Whether something may be left in the guest, to be looked at when it is reached again.
+    pub fn leaves(&self) -> bool {
+        self.is_lost() || matches!(self, Self::Left { .. })
+    }
+
+    /// This one, after what had been begun was taken back, or was not.
+    pub fn after(self, taken_back: Result<(), Self>) -> Self {
+        match taken_back {
+            Ok(()) => self,
+            Err(why) => Self::Left {
+                failed: self.to_string(),
+                why: why.to_string(),
+            },
+        }
     }
 }
 
@@ -100,7 +124,9 @@ impl From<GuestError> for Error {
                     "Restore beside the file instead of replacing it, or use OpenSSH's SFTP server in the guest.",
                 ),
             ),
-            Guest::NotThere(_) | Guest::Failed(_) => (ErrorCode::GuestFailed, None),
+            Guest::NotThere(_) | Guest::Failed(_) | Guest::Left { .. } => {
+                (ErrorCode::GuestFailed, None)
+            }
             Guest::Cancelled(_) => (ErrorCode::Cancelled, None),
         };
         let mapped = Self::new(code, error.to_string());

@@ -6,17 +6,15 @@ use super::{
     restore::{plan_undo, undoable},
 };
 use crate::{
-    Call, Error, ErrorCode, GuardRequest, Receipt, Rewind,
+    Call, Error, ErrorCode, GuardRequest, Receipt, Rewind, guard,
+    plan::summary::row,
     protection::{self, Found},
     state::GuestWrite,
     text,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::{
-    fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What undoing a restore would do, precisely enough for a person to agree to it.
 #[derive(Clone, Debug)]
@@ -46,11 +44,6 @@ pub struct Undone {
     pub guard: Receipt,
     /// What else there is to know.
     pub notes: Vec<String>,
-}
-
-/// Writing to a string does not fail.
-macro_rules! row {
-    ($text:expr, $name:expr, $($what:tt)*) => {{ let _ = writeln!($text, "  {:<13}{}", $name, format_args!($($what)*)); }};
 }
 
 impl Rewind {
@@ -105,8 +98,10 @@ impl Rewind {
             let bytes = done.load(Ordering::Relaxed);
             format!("putting back what was replaced ({bytes} bytes compared)")
         };
+        let connecting = || "connecting to the guest".to_owned();
         let work = async {
-            let (found, way, connection, notes) = self.reach(earlier).await?;
+            let reached = watch.during(connecting, self.reach(earlier)).await?;
+            let (found, way, connection, notes) = reached;
             let restoring = Restoring {
                 core: &self.core,
                 connection: &connection,
@@ -116,12 +111,15 @@ impl Rewind {
                 cancel: &call.cancel,
                 done: &done,
             };
-            let undone = restoring.undo(earlier, &plan.present).await;
+            // Once it has begun, it is brought to its end.
+            let undoing = restoring.undo(earlier, &plan.present);
+            let undone = watch.to_the_end(putting, undoing).await;
             let file = undone.map_err(|error| told_first(error, &notes))?;
             Ok::<_, Error>((way.shown().to_owned(), file, notes))
         };
-        // Once it has begun, it is brought to its end.
-        let (guest, file, notes) = watch.to_the_end(putting, work).await?;
+        let worked = work.await;
+        let (guest, file, notes) =
+            worked.map_err(|error| error.with_done(guard::pinned(&receipt)))?;
         Ok(Undone {
             restore_id: earlier.name.clone(),
             vm: earlier.vm.clone(),

@@ -21,11 +21,46 @@ pub(super) struct Keeping<'a> {
     pub attributes: Attributes,
 }
 
+/// SHA-256 of the file at this path, if there is a file.
+pub(super) async fn content_of(
+    connection: &Connection,
+    path: &str,
+) -> Result<Option<String>, GuestError> {
+    match connection.look(path).await? {
+        Some(stat) if stat.kind == Kind::File => {
+            let hashed = hash(connection, path, &AtomicU64::new(0)).await?;
+            Ok(Some(hashed.sha256))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Removes a second name of what is still at its place, which has the content `target`. Of anything else it may be the only one: then
+/// it stays, and is returned.
+pub(super) async fn forget_second_name(
+    connection: &Connection,
+    name: &str,
+    target: Option<&str>,
+) -> Result<Option<String>, GuestError> {
+    if connection.look(name).await?.is_none() {
+        return Ok(None);
+    }
+    let content = content_of(connection, name).await?;
+    if content.is_some() && content.as_deref() == target {
+        connection.remove(name).await?;
+        return Ok(None);
+    }
+    Ok(Some(name.to_owned()))
+}
+
 impl Keeping<'_> {
-    /// Removes the second name, or what there is of it.
+    /// Removes the second name, or what there is of it; but not where it is the only one by now: another restore may rely on it.
     pub async fn forget(&self) -> Result<(), GuestError> {
         self.connection.remove(self.copying).await?;
-        self.connection.remove(self.kept).await
+        let there = content_of(self.connection, self.path).await?;
+        forget_second_name(self.connection, self.kept, there.as_deref())
+            .await
+            .map(drop)
     }
 
     /// A second name of the same file, with all that belongs to it; a copy, where the guest can't have that. `made` turns true

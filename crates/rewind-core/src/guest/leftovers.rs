@@ -1,9 +1,9 @@
 //! What a restore left in a guest whose connection or program ended in the middle.
 use super::{
     GuestError,
-    content::hash,
+    keep::{content_of, forget_second_name},
     names::copying,
-    sftp::{Connection, Kind, Stat},
+    sftp::Connection,
 };
 use crate::{
     Error,
@@ -11,7 +11,6 @@ use crate::{
     state::{GuestWrite, GuestWriteKind},
     text,
 };
-use std::sync::atomic::AtomicU64;
 
 /// Removes what earlier restores left there, and says what has come of them. What belongs to a program that still runs stays.
 pub(super) async fn remove_leftovers(
@@ -53,12 +52,7 @@ struct Found {
 }
 
 async fn remove(connection: &Connection, write: &GuestWrite) -> Result<Found, GuestError> {
-    let nobody = AtomicU64::new(0);
-    let is_file = |stat: Option<Stat>| stat.is_some_and(|stat| stat.kind == Kind::File);
-    let target = match is_file(connection.look(&write.target).await?) {
-        true => Some(hash(connection, &write.target, &nobody).await?.sha256),
-        false => None,
-    };
+    let target = content_of(connection, &write.target).await?;
     let waits = connection.look(&write.source).await?.is_some();
     if waits && write.source_is_temporary {
         connection.remove(&write.source).await?;
@@ -75,30 +69,12 @@ async fn remove(connection: &Connection, write: &GuestWrite) -> Result<Found, Gu
     Ok(Found {
         put_in_place: false,
         stays: match &write.copy {
-            Some(copy) if !write.copy_was_there => second_name(connection, copy, target).await?,
+            Some(copy) if !write.copy_was_there => {
+                forget_second_name(connection, copy, target.as_deref()).await?
+            }
             _ => None,
         },
     })
-}
-
-/// Removes a second name of what is still at its place. Of anything else it may be the only one.
-async fn second_name(
-    connection: &Connection,
-    copy: &str,
-    target: Option<String>,
-) -> Result<Option<String>, GuestError> {
-    match connection.look(copy).await? {
-        None => return Ok(None),
-        Some(stat) if stat.kind == Kind::File => {
-            let copied = hash(connection, copy, &AtomicU64::new(0)).await?.sha256;
-            if Some(copied) == target {
-                connection.remove(copy).await?;
-                return Ok(None);
-            }
-        }
-        Some(_) => {}
-    }
-    Ok(Some(copy.to_owned()))
 }
 
 impl Found {

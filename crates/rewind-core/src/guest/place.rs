@@ -62,7 +62,7 @@ struct Loose {
 }
 
 impl Placing<'_> {
-    /// Does it. Anything but a lost connection leaves nothing behind.
+    /// Does it. What [`leaves`](GuestError::leaves) something behind says so.
     pub async fn run(&self) -> Result<Placed, GuestError> {
         let mut loose = Loose::default();
         let mut notes = Vec::new();
@@ -82,12 +82,8 @@ impl Placing<'_> {
                 unchanged: false,
                 notes,
             }),
-            Err(error) => {
-                if !error.is_lost() {
-                    self.take_back(&loose).await?;
-                }
-                Err(error)
-            }
+            Err(error) if error.is_lost() => Err(error),
+            Err(error) => Err(error.after(self.take_back(&loose).await)),
         }
     }
 

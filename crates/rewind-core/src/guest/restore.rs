@@ -129,8 +129,9 @@ impl Restoring<'_> {
             _ if planned.restore == Restore::Beside => GuestOutcome::Beside,
             _ => GuestOutcome::Restored,
         };
-        self.ended(&write, outcome, result.as_ref().err()).await?;
-        let placed = result?;
+        let remembered = self.ended(&write, outcome, result.as_ref().err()).await;
+        let mut placed = result?;
+        placed.notes.extend(not_remembered(remembered));
         Ok(RestoredFile {
             restore_id: (!placed.unchanged).then_some(write.name),
             outcome,
@@ -185,24 +186,18 @@ impl Restoring<'_> {
             copying: &copying(path, &write.name),
         };
         let result = undoing.run().await;
-        self.ended(&write, GuestOutcome::Restored, result.as_ref().err())
-            .await?;
-        result?;
-        let bytes = match before {
-            Some(_) => self
-                .connection
-                .look(path)
-                .await?
-                .map_or(0, |stat| stat.bytes),
-            None => present.bytes,
-        };
-        let notes = match before {
+        let remembered = self
+            .ended(&write, GuestOutcome::Restored, result.as_ref().err())
+            .await;
+        let bytes = result?;
+        let mut notes = match before {
             Some(_) => Vec::new(),
             None => vec![format!(
                 "Nothing was at {} before that restore, and nothing is there now.",
                 text::named_exactly(path, 300)
             )],
         };
+        notes.extend(not_remembered(remembered));
         Ok(RestoredFile {
             // What was moved away is not put back by another undo.
             restore_id: before.map(|_| write.name),
@@ -256,7 +251,7 @@ impl Restoring<'_> {
             .await
     }
 
-    /// A lost connection leaves it open: what has come of it is looked at when the guest is reached again.
+    /// What may have left something leaves it open: what has come of it is looked at when the guest is reached again.
     async fn ended(
         &self,
         write: &GuestWrite,
@@ -265,7 +260,7 @@ impl Restoring<'_> {
     ) -> Result<(), Error> {
         let (outcome, why) = match error {
             None => (outcome.as_str(), None),
-            Some(error) if error.is_lost() => {
+            Some(error) if error.leaves() => {
                 let name = write.name.clone();
                 return self
                     .core
@@ -280,6 +275,15 @@ impl Restoring<'_> {
             .with_state(move |state| state.guest_write_ended(&name, outcome, why.as_deref()))
             .await
     }
+}
+
+/// What is in the guest is so, whether that can be written down or not.
+fn not_remembered(remembered: Result<(), Error>) -> Option<String> {
+    let error = remembered.err()?;
+    Some(format!(
+        "It is done, but that could not be written down: {}",
+        error.message
+    ))
 }
 
 /// A restore of this user's on this ZVM that can be undone.

@@ -25,19 +25,21 @@ pub(super) struct Undoing<'a> {
 }
 
 impl Undoing<'_> {
-    pub async fn run(&self) -> Result<(), GuestError> {
+    /// The size of what was put back, or moved away.
+    pub async fn run(&self) -> Result<u64, GuestError> {
         let folder = split(self.path).0;
         in_real_folder(self.connection, folder).await?;
         let found = self.connection.look(self.path).await?;
         as_agreed(&text::named_exactly(self.path, 300), self.present, found)?;
-        match self.before {
+        let bytes = match self.before {
             Some((kept, sha256)) => self.put_back(kept, sha256).await?,
             None => self.move_away().await?,
-        }
-        self.connection.sync_folder(folder).await
+        };
+        self.connection.sync_folder(folder).await?;
+        Ok(bytes)
     }
 
-    async fn put_back(&self, kept: &str, sha256: &str) -> Result<(), GuestError> {
+    async fn put_back(&self, kept: &str, sha256: &str) -> Result<u64, GuestError> {
         let nobody = &AtomicU64::new(0);
         let there = self.connection.look(kept).await?;
         let shown = text::named_exactly(kept, 300);
@@ -62,12 +64,13 @@ impl Undoing<'_> {
         .await;
         if let Err(error) = done {
             if made && !error.is_lost() {
-                keeping.forget().await?;
+                return Err(error.after(keeping.forget().await));
             }
             return Err(error);
         }
-        match hash(self.connection, self.path, nobody).await?.sha256 == sha256 {
-            true => Ok(()),
+        let there = hash(self.connection, self.path, nobody).await?;
+        match there.sha256 == sha256 {
+            true => Ok(there.stat.bytes),
             false => Err(GuestError::Failed(format!(
                 "{} was put back, and has other content already: something writes to it",
                 text::named_exactly(self.path, 300)
@@ -76,11 +79,11 @@ impl Undoing<'_> {
     }
 
     /// Nothing was there before.
-    async fn move_away(&self) -> Result<(), GuestError> {
+    async fn move_away(&self) -> Result<u64, GuestError> {
         self.connection.rename(self.path, self.undone).await?;
         let moved = hash(self.connection, self.undone, &AtomicU64::new(0)).await?;
         if moved.sha256 == self.present.sha256 {
-            return Ok(());
+            return Ok(moved.stat.bytes);
         }
         self.connection.rename(self.undone, self.path).await?;
         Err(GuestError::Conflict(format!(

@@ -2,7 +2,7 @@
 use super::{Decision, How, KnownPlan, PLAN_LIFE, Plan, Verdict, known::foreign};
 use crate::{
     Call, Error, RecoverRequest, Recovery, Rewind, recovery,
-    state::{Asker, PlanForm},
+    state::{Asker, Decided, PlanForm},
     text,
 };
 use std::time::Duration;
@@ -171,13 +171,14 @@ impl Rewind {
             at: now,
         };
         let (plan, digest, said) = (known.plan.clone(), known.digest.clone(), decision.clone());
-        let before = self
+        let decided = self
             .core
             .with_state(move |state| state.plan_decided(&plan, &digest, &said))
             .await?;
-        match before {
-            None => Ok(decision),
-            Some(before) => Err(known.decided_already(&before)),
+        match decided {
+            Decided::Now => Ok(decision),
+            Decided::Before(before) => Err(known.decided_already(&before)),
+            Decided::NoSuchPlan => Err(foreign(&known.plan.id)),
         }
     }
 

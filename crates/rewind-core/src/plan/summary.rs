@@ -5,12 +5,15 @@ use crate::{
     recovery::told_path,
     text,
 };
-use std::fmt::Write as _;
 
-/// Writing to a string does not fail.
+/// A line of what a person agrees to. Writing to a string does not fail.
 macro_rules! row {
-    ($text:expr, $name:expr, $($what:tt)*) => {{ let _ = writeln!($text, "  {:<13}{}", $name, format_args!($($what)*)); }};
+    ($text:expr, $name:expr, $($what:tt)*) => {{
+        use std::fmt::Write as _;
+        let _ = writeln!($text, "  {:<13}{}", $name, format_args!($($what)*));
+    }};
 }
+pub(crate) use row;
 
 const PATH_MAX_LEN: usize = 4096;
 const NAME_MAX_LEN: usize = 500;
@@ -71,8 +74,9 @@ impl Plan {
         match &self.decides {
             Decides::Preview { .. } => {
                 "The checkpoint is mounted beside the VM, its disks are read, and it is unmounted. Nothing is placed anywhere: what is \
-                 to be recovered is asked about again. The agreement holds for this checkpoint for ten minutes, to look for paths \
-                 and to show what differs in files."
+                 to be recovered is asked about again. The agreement is about all of this checkpoint, not these paths alone: for ten \
+                 minutes, every program of yours, an agent's among them, may look for any path in it, and show what differs in \
+                 files since."
                     .to_owned()
             }
             Decides::Effects { effects } => {

@@ -309,11 +309,6 @@ impl Reached {
 
     /// What was done, for an error.
     pub fn done(&self) -> impl Iterator<Item = Done> {
-        let pins = self.guard.iter().flat_map(|receipt| &receipt.pins);
-        pins.map(|pin| Done::Pinned {
-            vpg: pin.vpg.clone(),
-            checkpoint: pin.checkpoint.clone(),
-            tag: pin.tag.clone(),
-        })
+        self.guard.iter().flat_map(guard::pinned)
     }
 }

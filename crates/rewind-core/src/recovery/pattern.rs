@@ -13,7 +13,7 @@ use zvm_client::{PathItem, PathKind};
 pub(super) const MATCHES_MAX: usize = 100;
 /// Folders that are looked into for one pattern; each takes a call.
 const FOLDERS_MAX: usize = 2_000;
-const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
+pub(super) const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// A path with wildcards.
 #[derive(Clone, Debug)]

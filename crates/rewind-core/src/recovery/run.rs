@@ -141,9 +141,18 @@ async fn begin(
         .with_state(move |state| state.plan_begun(&plan, &digest, now))
         .await?;
     match begun {
-        Begun::Now => Ok(core
-            .with_state(move |state| state.recoveries_beginning(&recoveries))
-            .await?),
+        Begun::Now => {
+            let name = known.plan.id.clone();
+            let beginning = core.with_state(move |state| {
+                let beginning = state.recoveries_beginning(&recoveries);
+                if beginning.is_err() {
+                    // It is used up, and nothing of it will be done.
+                    state.plan_ended(&name, PlanEnd::Failed)?;
+                }
+                beginning
+            });
+            beginning.await
+        }
         Begun::Before => Err(Error::new(
             ErrorCode::PlanUsed,
             format!(
@@ -172,10 +181,11 @@ async fn end(
     let plan = plan.id.clone();
     let ended = core.with_state(move |state| {
         // Those that were not come to; what became of the others is written down.
-        for recovery in recoveries {
-            state.recovery_ended(recovery, failure.map(ErrorCode::as_str))?;
-        }
-        state.plan_ended(&plan, outcome)
+        let failure = failure.map(ErrorCode::as_str);
+        let mut recoveries = recoveries.into_iter();
+        let others = recoveries.try_for_each(|recovery| state.recovery_ended(recovery, failure));
+        state.plan_ended(&plan, outcome)?;
+        others
     });
     if let Err(error) = ended.await {
         tracing::warn!(%error, "how a recovery ended can't be remembered");
@@ -307,7 +317,12 @@ impl Work<'_> {
                 Err(error) => {
                     let outcome = match error.code {
                         ErrorCode::DestinationExists => Outcome::Conflict,
-                        _ if gone || self.has_left_the_journal().await => Outcome::Expired,
+                        _ if gone => Outcome::Expired,
+                        // About this host or the plan, not about the checkpoint.
+                        ErrorCode::DestinationUnusable
+                        | ErrorCode::PlanChanged
+                        | ErrorCode::State => Outcome::Failed,
+                        _ if self.has_left_the_journal().await => Outcome::Expired,
                         _ => Outcome::Failed,
                     };
                     gone = outcome == Outcome::Expired;

@@ -137,7 +137,7 @@ impl State {
         why: Option<&str>,
     ) -> Result<(), StateError> {
         let at = millis(self.now());
-        self.write(|database| {
+        self.write_outcome(|database| {
             let Some(write) = number(database, name)? else {
                 return Ok(());
             };

@@ -45,6 +45,14 @@ pub(crate) enum Begun {
     NotApproved,
 }
 
+/// Whether a decision was written down. Of one plan, only one ever is.
+pub(crate) enum Decided {
+    Now,
+    Before(Decision),
+    /// There is no plan of this name and digest.
+    NoSuchPlan,
+}
+
 const SELECT: &str = "SELECT p.body, p.digest, d.verdict, d.how, d.decided_by, d.at, d.digest,
      EXISTS (SELECT 1 FROM plan_begun b WHERE b.plan = p.id), e.outcome
      FROM plan p LEFT JOIN plan_decision d ON d.plan = p.id LEFT JOIN plan_ended e ON e.plan = p.id";
@@ -127,7 +135,7 @@ impl State {
         plan: &Plan,
         digest: &str,
         decision: &Decision,
-    ) -> Result<Option<Decision>, StateError> {
+    ) -> Result<Decided, StateError> {
         self.write(|database| {
             let added = database.execute(
                 "INSERT OR IGNORE INTO plan_decision (plan, at, verdict, how, decided_by, digest)
@@ -148,12 +156,12 @@ impl State {
                     |row| row.get(0),
                 )?;
                 append(database, &kinds::PLAN_DECISION, id, millis(decision.at))?;
-                return Ok(None);
+                return Ok(Decided::Now);
             }
-            let before = named(database, &plan.id)?;
-            Ok(before
-                .and_then(|row| row.decision)
-                .map(|(decision, _)| decision))
+            let before = named(database, &plan.id)?.and_then(|row| row.decision);
+            Ok(before.map_or(Decided::NoSuchPlan, |(decision, _)| {
+                Decided::Before(decision)
+            }))
         })
     }
 

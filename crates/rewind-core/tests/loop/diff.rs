@@ -34,14 +34,6 @@ async fn diff(world: &World, path: &str, checkpoint: &str) -> Result<FileDiff, E
     result
 }
 
-fn mounts(world: &World) -> usize {
-    let requests = world.sim.requests();
-    requests
-        .iter()
-        .filter(|request| request.method == "POST" && request.path.ends_with("/v1/flrs"))
-        .count()
-}
-
 fn on_host(world: &World, path: &str) -> PathBuf {
     world.sim.guest_path("jp-ubuntu", path).unwrap()
 }
@@ -80,7 +72,7 @@ async fn text_is_compared_with_the_latest_checkpoint_where_there_is_no_way_into_
         (Some(before.len() as u64), Some(changed.len() as u64))
     );
     assert!(then.sha256.is_some() && then.sha256 != now.sha256);
-    assert_eq!(mounts(&world), 2, "one after the other");
+    assert_eq!(world.mounts(), 2, "one after the other");
 
     // The same content is no change.
     let found = diff(&world, "/etc/hostname", &tag).await.unwrap();

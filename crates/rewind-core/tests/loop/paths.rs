@@ -44,10 +44,6 @@ fn places(known: &KnownPlan) -> Vec<String> {
     effects.map(|effect| effect.source().path.clone()).collect()
 }
 
-fn mounts(world: &World) -> usize {
-    world.count("POST", "/v1/flrs") - world.count("POST", "/v1/flrs/")
-}
-
 #[tokio::test]
 async fn several_paths_are_one_plan_and_one_mount() {
     let world = World::new().await;
@@ -56,7 +52,7 @@ async fn several_paths_are_one_plan_and_one_mount() {
     let request = several(&tag, &paths);
     let known = plan(&world.rewind, &request).await.unwrap();
     assert!(!known.plan.is_preview(), "named paths need no preview");
-    assert_eq!(mounts(&world), 0);
+    assert_eq!(world.mounts(), 0);
     let summary = known.plan.summary(&known.digest);
     assert!(paths.iter().all(|path| summary.contains(path)), "{summary}");
     approve(&world.rewind, &known).await.unwrap();
@@ -66,7 +62,7 @@ async fn several_paths_are_one_plan_and_one_mount() {
         paths.map(|path| (path, Outcome::Placed))
     );
     assert!(recovery.error.is_none() && recovery.one.is_none());
-    assert_eq!(mounts(&world), 1);
+    assert_eq!(world.mounts(), 1);
     for path in &recovery.paths {
         let original = world.sim.guest_path("jp-ubuntu", &path.path).unwrap();
         let local = Path::new(path.local_path.as_ref().unwrap());
@@ -178,7 +174,7 @@ async fn a_pattern_becomes_the_paths_that_it_matches_and_those_are_agreed_to() {
     fs::write(folder.join("d.conf"), "later").unwrap();
     let request = several(&tag, &["/srv/*.conf", "/etc/hosts", "/etc/ho*s"]);
     let known = plan(&world.rewind, &request).await.unwrap();
-    assert_eq!(mounts(&world), 1);
+    assert_eq!(world.mounts(), 1);
     assert_eq!(world.sim.flr_sessions(), []);
     assert_eq!(
         places(&known),
@@ -306,7 +302,7 @@ async fn a_preview_is_asked_for_once_per_checkpoint_and_holds_ten_minutes() {
     let preview = plan(&rewind, &request).await.unwrap();
     assert!(preview.plan.is_preview());
     assert_eq!(
-        mounts(&world),
+        world.mounts(),
         0,
         "nothing is mounted before somebody has agreed"
     );

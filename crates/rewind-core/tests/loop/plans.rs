@@ -24,15 +24,11 @@ async fn recover(rewind: &Rewind, known: &KnownPlan) -> Result<(), Error> {
     rewind.recover(&known.plan.id, &call()).await.map(|_| ())
 }
 
-fn mounts(world: &World) -> usize {
-    world.count("POST", "/v1/flrs") - world.count("POST", "/v1/flrs/")
-}
-
 async fn refused(world: &World, rewind: &Rewind, known: &KnownPlan, code: ErrorCode) -> Error {
-    let before = mounts(world);
+    let before = world.mounts();
     let error = recover(rewind, known).await.unwrap_err();
     assert_eq!(error.code, code, "{error}");
-    assert_eq!(mounts(world), before, "nothing was mounted for it");
+    assert_eq!(world.mounts(), before, "nothing was mounted for it");
     error
 }
 
@@ -73,7 +69,7 @@ async fn what_was_agreed_to_is_done_once() {
     approve(&world.rewind, &known).await.unwrap();
     let recovery = world.rewind.recover(&known.plan.id, &call()).await.unwrap();
     assert_eq!(recovery.plan_id, known.plan.id);
-    assert_eq!(mounts(&world), 1);
+    assert_eq!(world.mounts(), 1);
     // A replay, whoever tries it, and even where the place is free again.
     fs::remove_file(recovery.one.unwrap().local_path.unwrap()).unwrap();
     for rewind in [&world.rewind, &world.beside()] {
@@ -139,7 +135,7 @@ async fn of_executions_that_race_one_mounts() {
         1,
         "{all:?}"
     );
-    assert_eq!(mounts(&world), 1);
+    assert_eq!(world.mounts(), 1);
     for error in all.into_iter().filter_map(Result::err) {
         assert!(
             matches!(error.code, ErrorCode::PlanUsed | ErrorCode::FlrBusy),

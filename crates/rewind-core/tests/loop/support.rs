@@ -109,6 +109,11 @@ impl World {
             .collect()
     }
 
+    /// Checkpoints that the ZVM was asked to mount.
+    pub fn mounts(&self) -> usize {
+        self.count("POST", "/v1/flrs") - self.count("POST", "/v1/flrs/")
+    }
+
     /// Requests with this method whose path contains this.
     pub fn count(&self, method: &str, path_part: &str) -> usize {
         self.sim

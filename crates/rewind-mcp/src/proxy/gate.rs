@@ -232,7 +232,7 @@ impl<E: Enforcement> Gate<E> {
             ToolStanding::Fine => None,
             ToolStanding::Described(what) => Some(what),
             ToolStanding::Changed(what) => {
-                return Err(Error::new(ErrorCode::Denied, format!("the tool {name:?} of {} is not what it was: {what}", self.called())).with_next("A person has to look at the tool and at its catalog entry, and accept it: zerto-rewind catalog accept"));
+                return Err(Error::new(ErrorCode::Denied, format!("the tool {name:?} of {} is not what it was: {what}", self.called())).with_next("A person has to look at the tool and at its catalog entry, and accept it: `zerto-rewind catalog accept`"));
             }
         };
         let unclear = arguments

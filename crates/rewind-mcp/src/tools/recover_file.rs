@@ -360,7 +360,7 @@ fn shorten(recovery: &mut Recovery) {
             ("members that were left out", path.skipped.len()),
         ] {
             if count > FILES_TOLD {
-                let of = &path.path;
+                let of = rewind_core::text::named_exactly(&path.path, 4096);
                 notes.push(format!(
                     "{of}: only the first {FILES_TOLD} of {count} {list} are told here."
                 ));

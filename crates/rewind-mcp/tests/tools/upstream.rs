@@ -32,7 +32,7 @@ const WHY: &[(&str, &str)] = &[
     ),
     (
         "GET /v1/vpgs/{vpg}/checkpoints",
-        "a window of the journal: before the insert, that the tag is not there yet; after it, until it is listed",
+        "a window of the journal: whether the checkpoint is listed; around an insert, before it that the tag is not there yet, after it until it is",
     ),
     (
         "GET /v1/vpgs/{vpg}/checkpoints/stats",
@@ -189,6 +189,10 @@ fn schema_tables(name: &str) -> String {
                 kind(schema),
                 said(schema)
             );
+        }
+        for value in schema["oneOf"].as_array().into_iter().flatten() {
+            let name = value["const"].as_str().unwrap();
+            let _ = writeln!(tables, "| `{name}` | value | {} |", said(value));
         }
     }
     tables

@@ -9,7 +9,11 @@ use rewind_core::{
 };
 use serde::Serialize;
 
-use super::{approve::shown, diff, recover::Desk};
+use super::{
+    approve::shown,
+    diff,
+    recover::{self, Desk},
+};
 use crate::{
     interrupt::Interrupt,
     output::{self, Output},
@@ -69,6 +73,14 @@ pub async fn run(
         if diff {
             let session = Session::with(rewind, interrupt);
             row.diff = compared(&session, &known, interrupt).await?;
+            let still_open = row.diff.iter().find_map(|path| match path {
+                Compared::Diff(diff) => diff.still_open.as_ref(),
+                Compared::Neither(_) => None,
+            });
+            // A person is told beside the comparison.
+            if output.is_json() {
+                recover::still_open(still_open);
+            }
         }
         output.result(&row, |row| whole(row, &known));
         return Ok(());
@@ -116,9 +128,6 @@ async fn compared(
     let compared = session
         .run(async |rewind, call| rewind.diff_of(known, &call).await)
         .await?;
-    if let Some(Ok(first)) = compared.iter().find(|path| path.is_ok()) {
-        diff::still_open(first);
-    }
     let rows = compared.into_iter().map(|path| match path {
         Ok(diff) => Compared::Diff(Box::new(diff)),
         Err(error) => Compared::Neither(Box::new(error)),

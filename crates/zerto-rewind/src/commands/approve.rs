@@ -7,7 +7,11 @@ use rewind_core::{Decision, Error, ErrorCode, How, KnownPlan, Verdict};
 use serde::Serialize;
 
 use crate::{
-    interrupt::Interrupt, output, output::Output, permit, session, terminal, wrap::fitting,
+    interrupt::Interrupt,
+    output,
+    output::{Output, ours},
+    permit, session, terminal,
+    wrap::fitting,
 };
 
 /// What was decided.
@@ -70,10 +74,10 @@ pub async fn approve(
                 "The agent may look into the checkpoint now; what it finds is asked about again."
                     .to_owned()
             }
-            false => format!(
-                "The agent can carry it out now, or you: zerto-rewind recover --plan {id}. Once, until {:.0}.",
+            false => ours(&format!(
+                "The agent can carry it out now, or you: `zerto-rewind recover --plan {id}`. Once, until {:.0}.",
                 known.plan.expires_at
-            ),
+            )),
         };
         format!("{} {id}\n{what}", "Approved".green().bold())
     });

@@ -69,7 +69,7 @@ pub struct Which {
     #[arg(long, value_name = "ID", value_parser = not_blank)]
     change: Option<String>,
     /// How far back to look: 90m, 24h, 7d [default: to the beginning]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration)]
     since: Option<Duration>,
 }
 
@@ -78,7 +78,7 @@ pub struct ListArgs {
     #[command(flatten)]
     which: Which,
     /// At most so many rows
-    #[arg(long, value_name = "N", default_value_t = ROWS)]
+    #[arg(long, value_name = "N", default_value_t = ROWS, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Also rows that only belong to others: single pins, inserts, outcomes
     #[arg(long)]
@@ -94,7 +94,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "VM", requires = "journal", value_parser = not_blank)]
     vm: Option<String>,
     /// How far back to look in the journals: 24h, 7d [default: to their beginnings]
-    #[arg(long, value_name = "DURATION", requires = "journal", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", requires = "journal", allow_hyphen_values = true, value_parser = duration)]
     since: Option<Duration>,
 }
 

@@ -4,13 +4,8 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 use rewind_core::{DiffRequest, Error, FileDiff};
 
-use super::recover::Desk;
-use crate::{
-    cli,
-    interrupt::Interrupt,
-    output::{self, Output},
-    session::Session,
-};
+use super::recover::{Desk, still_open};
+use crate::{cli, interrupt::Interrupt, output::Output, session::Session};
 
 pub async fn run(
     config: Option<&Path>,
@@ -39,30 +34,24 @@ pub async fn run(
         .run(async |rewind, call| rewind.diff(&request, &call).await)
         .await?;
     output.result(&diff, show);
-    still_open(&diff);
-    Ok(())
-}
-
-/// Says so where the checkpoint could not be unmounted.
-pub(super) fn still_open(diff: &FileDiff) {
-    if let Some(open) = &diff.still_open {
-        output::warning(&format!("{open}\n{}", open.next));
+    if output.is_json() {
+        still_open(diff.still_open.as_ref());
     }
+    Ok(())
 }
 
 /// As the tool says it, with the diff's colours.
 pub(super) fn show(diff: &FileDiff) -> String {
     let text = rewind_mcp::text::diff(diff);
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| match line.as_bytes().first() {
-            Some(b'+') if diff.unified.is_some() => line.green().to_string(),
-            Some(b'-') if diff.unified.is_some() && !line.starts_with("- ") => {
-                line.red().to_string()
-            }
-            Some(b'@') => line.cyan().to_string(),
-            _ => line.to_owned(),
-        })
-        .collect();
-    lines.join("\n")
+    let unified = diff.unified.as_deref().map_or("", str::trim_end);
+    let Some(said) = text.strip_suffix(unified) else {
+        return text;
+    };
+    let coloured = unified.lines().map(|line| match line.as_bytes().first() {
+        Some(b'+') => line.green().to_string(),
+        Some(b'-') => line.red().to_string(),
+        Some(b'@') => line.cyan().to_string(),
+        _ => line.to_owned(),
+    });
+    format!("{said}{}", coloured.collect::<Vec<_>>().join("\n"))
 }

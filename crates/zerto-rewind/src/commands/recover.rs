@@ -4,7 +4,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 use rewind_core::{
     Destination, Error, ErrorCode, How, KnownPlan, Outcome, Paths, RecoverRequest, RecoveredPath,
-    Recovery, Verdict, guest::Restore, text,
+    Recovery, StillOpen, Verdict, guest::Restore, text,
 };
 
 use super::approve;
@@ -21,8 +21,6 @@ use crate::{
 /// More files than these are counted, not listed.
 const FILES_SHOWN: usize = 20;
 const PATH_MAX_LEN: usize = 4096;
-/// What makes a path a pattern.
-const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// The exit code: not 0 where not every path was recovered.
 pub async fn run(
@@ -63,11 +61,7 @@ pub async fn run(
         .run(async |rewind, call| rewind.recover(&known.plan.id, &call).await)
         .await?;
     output.result(&recovery, show);
-    if let Some(open) = &recovery.still_open {
-        let warning = "warning".yellow().bold().to_string();
-        output::note(&format!("{warning}: {}", output::lines(&open.to_string())));
-        output::note(&format!("{}: {}", "next".bold(), output::ours(&open.next)));
-    }
+    still_open(recovery.still_open.as_ref());
     let Some(error) = &recovery.error else {
         return Ok(0);
     };
@@ -78,14 +72,17 @@ pub async fn run(
     })
 }
 
+/// Says so where the checkpoint could not be unmounted.
+pub(super) fn still_open(open: Option<&StillOpen>) {
+    if let Some(open) = open {
+        output::warning(&format!("{open}\n{}", open.next));
+    }
+}
+
 fn request(arguments: &cli::Recover) -> Option<RecoverRequest> {
-    let paths = match arguments.paths.as_slice() {
-        [one] if !one.contains(WILDCARDS) => Paths::One(one.clone()),
-        several => Paths::Several(several.to_vec()),
-    };
     Some(RecoverRequest {
         vm: arguments.vm.clone()?,
-        paths,
+        paths: Paths::of(arguments.paths.clone()),
         checkpoint: arguments.at.clone()?,
         vpg: arguments.vpg.clone(),
         destination: match &arguments.to {
@@ -187,8 +184,11 @@ impl<'a> Desk<'a> {
             true => "nothing was looked into: you did not agree",
             false => "nothing was recovered: you did not agree",
         };
-        Err(Error::new(ErrorCode::Declined, what)
-            .with_next("Run it again, without --plan, to be asked again."))
+        let next = match known.plan.is_preview() {
+            true => "Run it again to be asked again.",
+            false => "Run it again, without --plan, to be asked again.",
+        };
+        Err(Error::new(ErrorCode::Declined, what).with_next(next))
     }
 }
 
@@ -279,7 +279,8 @@ fn whereto(path: &RecoveredPath) -> String {
     if let Some(id) = &file.restore_id
         && path.outcome == Outcome::Restored
     {
-        whereto.push_str(&format!("\n  undo: zerto-rewind undo-restore {id}"));
+        let undo = output::ours(&format!("`zerto-rewind undo-restore {id}`"));
+        whereto.push_str(&format!("\n  undo: {undo}"));
     }
     whereto
 }

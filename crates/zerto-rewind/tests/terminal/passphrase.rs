@@ -88,9 +88,11 @@ async fn every_command_that_gives_a_persons_word_asks_for_it() {
     .unwrap();
     world.configure(json!({ "catalog": catalog }));
     let recover = ["recover", "jp-ubuntu", FILE, "--at", &checkpoint, "--yes"];
-    let commands: [(&[&str], bool); 8] = [
+    let diff = ["diff", "jp-ubuntu", FILE, "--at", &checkpoint, "--yes"];
+    let commands: [(&[&str], bool); 9] = [
         (&recover, false),
         (&recover[..5], true),
+        (&diff, false),
         (&["resume"], false),
         (&["install", "claude", "--yes"], false),
         (&["uninstall", "claude", "--yes"], false),

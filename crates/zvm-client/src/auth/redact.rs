@@ -8,6 +8,8 @@ use crate::{Error, decode};
 const INSTEAD: &str = "(secret)";
 /// A secret of fewer characters is found in ordinary words; a text with it is not told at all.
 const SHORT: usize = 4;
+/// What a text ends in that was cut.
+const CUT: char = '…';
 
 impl Denial {
     /// Without these secrets, as they are, as one line, and as a form and JSON encode them.
@@ -39,25 +41,61 @@ impl Denial {
 }
 
 fn clean(mut text: String, secrets: &[&str]) -> String {
-    for secret in secrets {
-        let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        let quoted = serde_json::Value::from(*secret).to_string();
-        let escaped = quoted
-            .strip_prefix('"')
-            .and_then(|rest| rest.strip_suffix('"'));
-        let escaped = escaped.unwrap_or_default().to_owned();
-        let forms = [(*secret).to_owned(), decode::line(secret), encoded, escaped];
-        let forms = forms.iter().filter(|form| !form.is_empty());
-        for form in forms {
-            if !text.contains(form.as_str()) {
-                continue;
-            }
-            if secret.chars().count() < SHORT {
-                // Which of the places are the secret, and which are any word, nobody can say.
-                return INSTEAD.to_owned();
-            }
-            text = text.replace(form, INSTEAD);
-        }
+    let short = |secret: &&&str| secret.chars().count() < SHORT;
+    if secrets.iter().filter(short).any(|secret| {
+        forms(secret)
+            .iter()
+            .any(|form| text.contains(form.as_str()))
+    }) {
+        // Which of the places are the secret, and which are any word, nobody can say.
+        return INSTEAD.to_owned();
+    }
+    let mut forms: Vec<String> = secrets
+        .iter()
+        .filter(|secret| !short(secret))
+        .flat_map(|secret| forms(secret))
+        .collect();
+    // One may be a part of another.
+    forms.sort_unstable_by_key(|form| std::cmp::Reverse(form.len()));
+    forms.dedup();
+    for form in &forms {
+        text = text.replace(form, INSTEAD);
+    }
+    without_cut(text, &forms)
+}
+
+/// As they are, as one line, and as a form and JSON encode them.
+fn forms(secret: &str) -> Vec<String> {
+    let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let quoted = serde_json::Value::from(secret).to_string();
+    let escaped = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let mut forms = vec![
+        secret.to_owned(),
+        decode::line(secret),
+        encoded,
+        escaped.unwrap_or_default().to_owned(),
+    ];
+    forms.retain(|form| !form.is_empty());
+    forms
+}
+
+/// A text that was cut may end in the beginning of a secret.
+fn without_cut(mut text: String, forms: &[String]) -> String {
+    let Some(head) = text.strip_suffix(CUT) else {
+        return text;
+    };
+    let beginning = |form: &String| {
+        let lengths = (SHORT..form.len()).rev();
+        lengths
+            .into_iter()
+            .find(|&length| form.get(..length).is_some_and(|part| head.ends_with(part)))
+    };
+    if let Some(length) = forms.iter().filter_map(beginning).max() {
+        text.truncate(head.len() - length);
+        text.push_str(INSTEAD);
+        text.push(CUT);
     }
     text
 }
@@ -83,6 +121,18 @@ mod tests {
         ] {
             assert_eq!(clean(said.to_owned(), &[secret]), told, "{secret}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_cut_out_once_and_as_far_as_a_text_that_was_cut_has_it() {
+        let long = "0123456789".repeat(40);
+        let cut = format!("no {}…", &long[..297]);
+        assert_eq!(clean(cut, &[&long]), "no (secret)…");
+        assert_eq!(clean("secret".to_owned(), &["secret"]), "(secret)");
+        assert_eq!(
+            clean("abcdefgh".to_owned(), &["abcd", "abcdefgh"]),
+            "(secret)"
+        );
     }
 
     #[test]

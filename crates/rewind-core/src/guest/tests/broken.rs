@@ -279,5 +279,5 @@ async fn undone(
         undone: "/srv/app.yaml.zerto-undone-0",
         copying: "/srv/.zerto-rewind-r-test.copy",
     };
-    undoing.run().await
+    undoing.run().await.map(drop)
 }
