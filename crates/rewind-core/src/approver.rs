@@ -2,11 +2,17 @@
 //!
 //! It is the user's. Where one is set in the state folder of a program or in that of the platform, every command that gives a
 //! human's word asks for it.
-use crate::{Clock, Error, ErrorCode, clock::SystemClock, config::default_state_dir, state::State};
+use crate::{
+    Clock, Error, ErrorCode,
+    clock::SystemClock,
+    config::default_state_dir,
+    state::{State, StateError},
+};
 use argon2::{
     Argon2,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
 };
+use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     path::{Path, PathBuf},
@@ -47,18 +53,23 @@ impl Approver {
     /// # Errors
     /// `state`: it can't be told, and so nothing may be agreed to.
     pub fn is_set(&self) -> Result<bool, Error> {
-        Ok(self.hash()?.is_some())
+        Ok(self.since()?.is_some())
+    }
+
+    /// Since when the one that counts is set; None: none is.
+    pub(crate) fn since(&self) -> Result<Option<Timestamp>, StateError> {
+        Ok(self.hash()?.map(|(_, _, since)| since))
     }
 
     /// The program's own, and the user's only where that has none: who can set one of them does not get past the other.
-    fn hash(&self) -> Result<Option<(State, String)>, Error> {
+    fn hash(&self) -> Result<Option<(State, String, Timestamp)>, StateError> {
         for folder in &self.states {
             if !State::is_in(folder)? {
                 continue;
             }
             let state = State::new(folder);
-            if let Some(hash) = state.approver_hash()? {
-                return Ok(Some((state, hash)));
+            if let Some((hash, since)) = state.approver_hash()? {
+                return Ok(Some((state, hash, since)));
             }
         }
         Ok(None)
@@ -70,7 +81,7 @@ impl Approver {
     /// `passphrase_refused`: it is not, or too many were tried that were not; `state`.
     pub fn check(&self, passphrase: &SecretString) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(ErrorCode::PassphraseRefused, message));
-        let Some((state, hash)) = self.hash()? else {
+        let Some((state, hash, _)) = self.hash()? else {
             return Ok(());
         };
         let attempt = match state.approver_attempt(self.clock.now())? {

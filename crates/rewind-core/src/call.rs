@@ -61,6 +61,9 @@ pub struct Call {
     pub caller: String,
     /// One per client session; used where a call has no change id.
     pub session_change_id: String,
+    /// Whom an agreement to look into a checkpoint holds for: everything that is asked from the same seat. Of an MCP session, that
+    /// session; at a terminal, the user.
+    pub seat: String,
 }
 
 impl std::fmt::Debug for Call {

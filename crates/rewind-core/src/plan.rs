@@ -61,6 +61,9 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The request that the plan was made for.
     pub asked: RecoverRequest,
+    /// The MCP client that asked, as it named itself, or the user at a terminal; safe to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
     /// When it was made, by this host's clock.
     pub made_at: Timestamp,
     /// Until when it can be carried out, by this host's clock.

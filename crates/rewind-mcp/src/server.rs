@@ -113,6 +113,7 @@ impl Server {
                 .map(|client| client.name)
                 .unwrap_or_default(),
             session_change_id: self.change_id.to_string(),
+            seat: self.change_id.to_string(),
         };
         let work = async {
             let rewind = self.backend.rewind()?;

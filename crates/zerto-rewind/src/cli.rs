@@ -186,9 +186,9 @@ it is not an agent with a shell who types. The agent carries the plan out then, 
 const APPROVER_HELP: &str = "\
 From then on `approve`, `approvals ID --diff`, `recover`, `diff`, `undo-restore`, `resume`,
 `trust`, `catalog accept`, `install`, `uninstall` and `approver` ask for it, with `--yes` or
-without. Only an Argon2id hash of it is kept, in the
-configuration's state folder; without a configuration in the user's, where it counts for every
-configuration. After five wrong ones none is accepted for ten minutes.";
+without. Only an Argon2id hash of it is kept, in the configuration's state folder; without a
+configuration in the user's, where it counts for every configuration. After five wrong ones
+none is accepted for ten minutes.";
 
 const MCP_HELP: &str = "\
 For an MCP client's configuration:

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use rewind_core::{
     Call, Error, ErrorCode, Rewind,
+    approver::Approver,
     config::{CONFIG_ENV, Config},
     state::{LoginBlocked, LoginError, LoginOutcome, State},
 };
@@ -161,7 +162,17 @@ impl Session {
     fn call(&self) -> Call {
         Call {
             session_change_id: self.change_id.clone(),
+            seat: self.seat(),
             ..call(self.cancel.clone())
+        }
+    }
+
+    /// The user; but where there is a passphrase, a shell of an agent's is the same user and does not know it, so that an agreement
+    /// is for this command alone.
+    fn seat(&self) -> String {
+        match Approver::of(&self.rewind.config().state_dir).is_set() {
+            Ok(false) => caller(),
+            Ok(true) | Err(_) => self.change_id.clone(),
         }
     }
 }
@@ -173,6 +184,7 @@ pub fn call(cancel: CancellationToken) -> Call {
         cancel,
         caller: caller(),
         session_change_id: String::new(),
+        seat: caller(),
     }
 }
 

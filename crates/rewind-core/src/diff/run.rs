@@ -9,10 +9,12 @@ use crate::{
     Call, Destination, Error, ErrorCode, KnownPlan, Paths, Plan, RecoverRequest, Rewind, StillOpen,
     call::{Doing, Transfer, Watch},
     checkpoints::{self, Chosen, as_shown},
-    config::Previews,
     guest::{Connection, WayIn, told_first},
     plan::Decides,
-    recovery::{GuestPath, Mount, Mounted, Scratch, Subject, free, preview_holds, while_mounted},
+    recovery::{
+        GuestPath, Looks, Mount, Mounted, Permission, Scratch, Subject, free, permission,
+        while_mounted,
+    },
     rewind::Core,
     text::named_exactly,
 };
@@ -108,9 +110,9 @@ impl Rewind {
     async fn preview(&self, wanted: &Wanted, call: &Call) -> Result<Option<KnownPlan>, Error> {
         let watch = call.watch();
         let subject = wanted.find(&self.core, &watch).await?;
-        match preview(&self.core, wanted, &subject).await? {
-            Some(plan) => self.written_once(plan, call).await.map(Some),
-            None => Ok(None),
+        match allowed(&self.core, wanted, &subject, call).await? {
+            Allowed::Not(plan) => self.written_once(*plan, call).await.map(Some),
+            Allowed::By(_) => Ok(None),
         }
     }
 
@@ -122,14 +124,17 @@ impl Rewind {
         let core = &self.core;
         let watch = call.watch();
         let subject = wanted.find(core, &watch).await?;
-        if let Some(plan) = preview(core, wanted, &subject).await? {
-            let known = self.written_once(plan, call).await?;
-            return Err(Error::new(
-                ErrorCode::ConfirmationRequired,
-                known.plan.summary(&known.digest),
-            )
-            .with_plan(&known.plan.id));
-        }
+        let permission = match allowed(core, wanted, &subject, call).await? {
+            Allowed::By(permission) => permission,
+            Allowed::Not(plan) => {
+                let known = self.written_once(*plan, call).await?;
+                return Err(Error::new(
+                    ErrorCode::ConfirmationRequired,
+                    known.plan.summary(&known.digest),
+                )
+                .with_plan(&known.plan.id));
+            }
+        };
         let diffing = Diffing {
             core,
             paths: &wanted.paths,
@@ -138,7 +143,7 @@ impl Rewind {
             arrived: AtomicU64::new(0),
         };
         let scratch = Scratch::new(core).await?;
-        let compared = diffing.run(&scratch).await;
+        let compared = diffing.run(&scratch, &permission, call).await;
         scratch.gone(core).await;
         compared
     }
@@ -220,14 +225,24 @@ fn are_posix(paths: &[GuestPath]) -> bool {
     paths.iter().all(|path| matches!(path, GuestPath::Posix(_)))
 }
 
-/// What has to be agreed to, if anything.
-async fn preview(core: &Core, wanted: &Wanted, subject: &Subject) -> Result<Option<Plan>, Error> {
+enum Allowed {
+    By(Permission),
+    /// This has to be agreed to before.
+    Not(Box<Plan>),
+}
+
+async fn allowed(
+    core: &Core,
+    wanted: &Wanted,
+    subject: &Subject,
+    call: &Call,
+) -> Result<Allowed, Error> {
     let mut plan = subject.plan(core, &wanted.asked);
     plan.decides = Decides::Preview {
         looks_for: wanted.paths.iter().map(GuestPath::written).collect(),
     };
-    if core.config.previews == Previews::Free || preview_holds(core, &plan).await? {
-        return Ok(None);
+    if let Some(permission) = permission(core, &plan, call).await? {
+        return Ok(Allowed::By(permission));
     }
     let found = &subject.found;
     let way = WayIn::find(core, &found.vm, &found.vm_identifier).await?;
@@ -239,11 +254,16 @@ async fn preview(core: &Core, wanted: &Wanted, subject: &Subject) -> Result<Opti
         _ => "It is compared with the journal's latest checkpoint, which is mounted after it."
             .to_owned(),
     });
-    Ok(Some(plan))
+    Ok(Allowed::Not(Box::new(plan)))
 }
 
 impl Diffing<'_> {
-    async fn run(self, scratch: &Scratch) -> Result<Vec<Result<FileDiff, Error>>, Error> {
+    async fn run(
+        self,
+        scratch: &Scratch,
+        permission: &Permission,
+        call: &Call,
+    ) -> Result<Vec<Result<FileDiff, Error>>, Error> {
         let (present, told) = self.present().await?;
         let now = match &present {
             Present::Guest(_, guest) => Now::Guest {
@@ -254,7 +274,23 @@ impl Diffing<'_> {
                 time: as_shown(chosen.checkpoint.time),
             },
         };
+        let paths = self.paths.iter().map(GuestPath::written);
+        let with = match &now {
+            Now::Guest { guest } => format!("the guest ({guest})"),
+            Now::LatestCheckpoint { checkpoint, .. } => format!("checkpoint {checkpoint}"),
+        };
+        let looks = Looks::begin(
+            self.core,
+            &self.subject,
+            call,
+            permission,
+            paths,
+            Some(with),
+        )
+        .await?;
         let looked = self.sides(&present, scratch).await;
+        let failure = looked.as_ref().err().map(|error| error.code);
+        looks.end(self.core, failure).await;
         let sides = looked.map_err(|error| told_first(error, &told))?;
         let both = sides.then.into_iter().zip(sides.now);
         let answers = self.paths.iter().zip(both).map(|(path, (then, now_is))| {

@@ -71,5 +71,7 @@ pub(crate) fn adopt(database: &Transaction<'_>, dir: &Path, now: i64) -> rusqlit
     found
         .into_iter()
         .try_for_each(|(at, _, row, kind)| append(database, kind, row, at))?;
-    intents::close_of_nobody(database, dir, now)
+    // The tables of later kinds are not there yet.
+    let kinds = FOUND.into_iter().map(|(kind, _)| kind);
+    intents::close_of_nobody(database, kinds, dir, now)
 }

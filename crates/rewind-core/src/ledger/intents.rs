@@ -49,10 +49,11 @@ pub(crate) fn close_all_of(
 /// Closes the intents of processes that left no marker, so that nobody comes to close them.
 pub(super) fn close_of_nobody(
     database: &Transaction<'_>,
+    kinds: impl Iterator<Item = &'static Kind>,
     dir: &Path,
     now: i64,
 ) -> rusqlite::Result<()> {
-    for intent in open_intents(database)? {
+    for intent in open_intents(database, kinds)? {
         // What can't be told may be somebody's.
         let marked = |owner: &String| dir.join(owner).try_exists().unwrap_or(true);
         if !intent.owner.as_ref().is_some_and(marked) {
@@ -92,7 +93,7 @@ pub(crate) fn give_up(
 
 pub(super) fn count(database: &Connection, dir: &Path) -> rusqlite::Result<OpenIntents> {
     let mut count = OpenIntents::default();
-    for intent in open_intents(database)? {
+    for intent in open_intents(database, kinds::ALL.iter().copied())? {
         match intent.owner.filter(|owner| is_alive(dir, owner)) {
             Some(_) => count.under_way += 1,
             None => count.interrupted += 1,
@@ -106,9 +107,12 @@ fn is_alive(dir: &Path, owner: &str) -> bool {
     marker::lives(dir, owner).unwrap_or(true)
 }
 
-fn open_intents(database: &Connection) -> rusqlite::Result<Vec<OpenIntent>> {
+fn open_intents(
+    database: &Connection,
+    kinds: impl Iterator<Item = &'static Kind>,
+) -> rusqlite::Result<Vec<OpenIntent>> {
     let mut open = Vec::new();
-    for kind in intents() {
+    for kind in kinds.filter(|kind| kind.intent) {
         let mut query = database.prepare(&open_rows("l.seq, t.owner", kind, "true"))?;
         let rows = query.query_map([], |row| {
             Ok(OpenIntent {
@@ -126,7 +130,7 @@ fn open_intents(database: &Connection) -> rusqlite::Result<Vec<OpenIntent>> {
 
 fn open_of(database: &Connection, owner: &str) -> rusqlite::Result<Vec<i64>> {
     let mut open = Vec::new();
-    for kind in intents() {
+    for kind in kinds::ALL.iter().filter(|kind| kind.intent) {
         let mut query = database.prepare_cached(&open_rows("l.seq", kind, "t.owner = ?1"))?;
         for seq in query.query_map([owner], |row| row.get(0))? {
             open.push(seq?);
@@ -134,10 +138,6 @@ fn open_of(database: &Connection, owner: &str) -> rusqlite::Result<Vec<i64>> {
     }
     open.sort_unstable();
     Ok(open)
-}
-
-fn intents() -> impl Iterator<Item = &'static Kind> {
-    kinds::ALL.iter().copied().filter(|kind| kind.intent)
 }
 
 /// A query for the rows of a kind that nothing closes.

@@ -182,6 +182,31 @@ pub(crate) const PLAN_ENDED: Kind = Kind {
     about: "SELECT NULL, NULL, NULL, NULL, NULL, replace(outcome, '_', ' ') FROM plan_ended WHERE plan = ?1",
 };
 
+pub(crate) const LOOK: Kind = Kind {
+    table: "look",
+    key: "id",
+    intent: true,
+    headline: true,
+    closes: None,
+    about: "SELECT vm_identifier, vm_name, client, change_id, NULL,
+                path || ' looked for in checkpoint ' || checkpoint_id || ' of ' || vpg_name
+                    || coalesce(', compared with ' || compared_with, '') || coalesce(', as agreed with ' || agreed, '') || ': ' || coalesce(
+                    (SELECT coalesce('failed: ' || failure, 'done') FROM look_ended WHERE look = k.id),
+                    (SELECT o.outcome FROM ledger l JOIN ledger e ON e.closes = l.seq AND e.kind = 'intent_closed'
+                         JOIN intent_closed o ON o.id = e.row_id WHERE l.kind = 'look' AND l.row_id = k.id),
+                    'under way')
+            FROM look k WHERE id = ?1",
+};
+
+pub(crate) const LOOK_ENDED: Kind = Kind {
+    table: "look_ended",
+    key: "look",
+    intent: false,
+    headline: false,
+    closes: Some("SELECT seq FROM ledger WHERE kind = 'look' AND row_id = ?1"),
+    about: "SELECT NULL, NULL, NULL, NULL, NULL, coalesce('failed: ' || failure, 'done') FROM look_ended WHERE look = ?1",
+};
+
 pub(crate) const RECOVERY: Kind = Kind {
     table: "recovery",
     key: "id",
@@ -409,6 +434,7 @@ pub(crate) const ALL: &[&Kind] = &[
     &PLAN_DECISION,
     &RECOVERY_PLACE,
     &PLAN_BEGUN,
+    &LOOK,
     &RECOVERY,
     &FLR_SESSION,
     &FLR_SESSION_OPENED,
@@ -419,6 +445,7 @@ pub(crate) const ALL: &[&Kind] = &[
     &GUEST_WRITE_ENDED,
     &RECOVERY_PLACE_CLEAN,
     &RECOVERY_ENDED,
+    &LOOK_ENDED,
     &PLAN_ENDED,
     &FLR_UNMOUNT,
     &FLR_SESSION_CLOSED,

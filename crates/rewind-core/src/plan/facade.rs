@@ -7,6 +7,22 @@ use crate::{
 };
 use std::time::Duration;
 
+fn asked_by(plan: Plan, call: &Call) -> Plan {
+    Plan {
+        asked_by: text::remembered(&call.caller),
+        ..plan
+    }
+}
+
+/// An agreement to a look holds for who asked for it, so what somebody else asks for is not the same.
+fn substance(plan: &Plan, call: &Call) -> Result<String, Error> {
+    let substance = plan.substance()?;
+    Ok(match plan.is_preview() {
+        true => format!("{substance} {}", call.seat),
+        false => substance,
+    })
+}
+
 const BY_MAX_LEN: usize = 100;
 
 impl Rewind {
@@ -22,7 +38,7 @@ impl Rewind {
         call: &Call,
     ) -> Result<KnownPlan, Error> {
         let plan = self.make(request, call).await?;
-        self.written(plan, call).await
+        self.written(asked_by(plan, call), call).await
     }
 
     /// As [`plan_recovery`](Self::plan_recovery); but where the same is waiting for a decision, or was approved and not carried out
@@ -41,7 +57,12 @@ impl Rewind {
 
     /// The plan, or one of the same substance that waits for a decision or to be carried out.
     pub(crate) async fn written_once(&self, plan: Plan, call: &Call) -> Result<KnownPlan, Error> {
-        let (zvm, substance, now) = (plan.zvm.clone(), plan.substance()?, self.core.state.now());
+        let plan = asked_by(plan, call);
+        let (zvm, substance, now) = (
+            plan.zvm.clone(),
+            substance(&plan, call)?,
+            self.core.state.now(),
+        );
         let alike = self
             .core
             .with_state(move |state| {
@@ -76,11 +97,12 @@ impl Rewind {
         let form = PlanForm {
             body: plan.body()?,
             digest: known.digest.clone(),
-            substance: plan.substance()?,
+            substance: substance(&plan, call)?,
         };
         let asker = Asker {
             client: text::remembered(&call.caller),
             change: call.session_change_id.clone(),
+            seat: call.seat.clone(),
         };
         self.core
             .with_state(move |state| state.plan_made(&plan, &form, &asker))

@@ -55,6 +55,9 @@ impl Plan {
                 }
             }
         }
+        if let Some(asks) = &self.asked_by {
+            row!(text, "asked by", "{}", named(asks));
+        }
         for note in &self.notes {
             row!(text, "note", "{note}");
         }
@@ -75,8 +78,8 @@ impl Plan {
             Decides::Preview { .. } => {
                 "The checkpoint is mounted beside the VM, its disks are read, and it is unmounted. Nothing is placed anywhere: what is \
                  to be recovered is asked about again. The agreement is about all of this checkpoint, not these paths alone: for ten \
-                 minutes, every program of yours, an agent's among them, may look for any path in it, and show what differs in \
-                 files since."
+                 minutes, who asks here may look for any path in it, and see what differs in files since. Each look is written \
+                 down in the ledger."
                     .to_owned()
             }
             Decides::Effects { effects } => {

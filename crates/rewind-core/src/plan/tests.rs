@@ -38,6 +38,7 @@ pub(super) fn plan() -> Plan {
             destination: Destination::InRecoverDir(None),
             restore: None,
         },
+        asked_by: None,
         made_at,
         expires_at: made_at + PLAN_LIFE,
     }
@@ -144,6 +145,7 @@ fn every_change_of_what_is_seen_is_another_digest_and_another_substance() {
         |plan| plan.expires_at += SignedDuration::from_secs(1),
         |plan| plan.notes.push("x".into()),
         |plan| plan.id = new_id(),
+        |plan| plan.asked_by = Some("claude".into()),
     ] {
         let mut changed = plan.clone();
         change(&mut changed);

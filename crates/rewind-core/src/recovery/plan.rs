@@ -3,17 +3,16 @@ use super::{
     Destination, Paths, RecoverRequest,
     destination::{Naming, Target},
     in_guest::{self, divide},
+    look::permission,
     path::{GuestPath, told_path},
     preview::{Found as Sources, Wanted},
-    session::Mount,
 };
 use crate::{
     Call, Error, ErrorCode,
     call::Watch,
     checkpoints::{self, Chosen, as_shown, expected_until},
     clock::ZvmClock,
-    config::Previews,
-    plan::{Decides, Effect, PLAN_LIFE, PREVIEW_LIFE, Plan, Present, Source, new_id},
+    plan::{Decides, Effect, PLAN_LIFE, Plan, Present, Source, new_id},
     protection::{self, Found},
     rewind::Core,
     text,
@@ -41,9 +40,8 @@ pub(crate) async fn make(
     let mut plan = subject.plan(core, request);
     let sources = if patterns.is_empty() {
         wanted.unseen()
-    } else if core.config.previews == Previews::Free || preview_holds(core, &plan).await? {
-        let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
-        wanted.look(core, mount, &plan.vm, &watch).await?
+    } else if let Some(permission) = permission(core, &plan, call).await? {
+        wanted.look(core, &subject, &permission, call).await?
     } else {
         plan.decides = Decides::Preview {
             looks_for: patterns,
@@ -81,13 +79,6 @@ fn one_place(request: &RecoverRequest) -> Result<(), Error> {
         .with_next("Leave one of them out.")),
         _ => Ok(()),
     }
-}
-
-/// Whether somebody has agreed to look into the checkpoint, and that still holds.
-pub(crate) async fn preview_holds(core: &Core, plan: &Plan) -> Result<bool, Error> {
-    let (plan, now) = (plan.clone(), core.state.now());
-    core.with_state(move |state| state.preview_approved(&plan, now - PREVIEW_LIFE, now))
-        .await
 }
 
 /// What is needed to carry a plan out.
@@ -178,6 +169,7 @@ impl Subject {
             },
             notes: Vec::new(),
             asked: asked.clone(),
+            asked_by: None,
             made_at: now,
             expires_at: now + PLAN_LIFE,
         }

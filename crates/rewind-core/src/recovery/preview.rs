@@ -1,15 +1,16 @@
 //! A preview: a checkpoint is mounted to see which paths are meant.
 use super::{
     Paths,
+    look::{Looks, Permission},
     mounting::{free, while_mounted},
     path::{GuestPath, told_path},
     pattern::{MATCHES_MAX, Pattern},
+    plan::Subject,
     resolve::{Folders, Mounted, resolve},
     session::Mount,
 };
 use crate::{
-    Error, ErrorCode,
-    call::Watch,
+    Call, Error, ErrorCode,
     plan::{Seen, Source},
     rewind::Core,
     text,
@@ -31,6 +32,13 @@ enum Named {
 pub(super) struct Found {
     pub sources: Vec<Source>,
     pub notes: Vec<String>,
+}
+
+impl Named {
+    fn path(&self) -> &GuestPath {
+        let (Self::Path(path) | Self::Pattern(path, _)) = self;
+        path
+    }
 }
 
 impl Wanted {
@@ -76,12 +84,9 @@ impl Wanted {
 
     /// Paths that nobody has looked for. Only without patterns.
     pub fn unseen(&self) -> Found {
-        let sources = self.0.iter().map(|named| {
-            let (Named::Path(path) | Named::Pattern(path, _)) = named;
-            Source {
-                path: path.written(),
-                seen: None,
-            }
+        let sources = self.0.iter().map(|named| Source {
+            path: named.path().written(),
+            seen: None,
         });
         let mut found = Found {
             sources: sources.collect(),
@@ -95,17 +100,23 @@ impl Wanted {
     pub async fn look(
         &self,
         core: &Arc<Core>,
-        mount: Mount,
-        vm: &str,
-        watch: &Watch<'_>,
+        subject: &Subject,
+        permission: &Permission,
+        call: &Call,
     ) -> Result<Found, Error> {
-        free(core, &mount, vm, watch).await?;
+        let watch = &call.watch();
+        let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
+        free(core, &mount, &subject.found.name(), watch).await?;
+        let paths = self.0.iter().map(|named| named.path().written());
+        let looks = Looks::begin(core, subject, call, permission, paths, None).await?;
         let looking = || "looking for what the patterns match".to_owned();
         let (result, ended) = while_mounted(core, mount, watch, async |session| {
             let folders = Mounted::new(&core.zvm, session);
             watch.during(looking, self.find(&folders)).await
         })
         .await;
+        let failure = result.as_ref().err().map(|error| error.code);
+        looks.end(core, failure).await;
         let mut found = result.map_err(|error| error.with_done(ended.done()))?;
         if let Some(open) = ended.still_open() {
             found.notes.push(open.to_string());

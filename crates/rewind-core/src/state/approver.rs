@@ -15,17 +15,17 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(10);
 pub(crate) struct ApproverAttempt(i64);
 
 impl State {
-    /// The Argon2id hash of the approver's passphrase, where one is set.
-    pub(crate) fn approver_hash(&self) -> Result<Option<String>, StateError> {
+    /// The Argon2id hash of the approver's passphrase, where one is set, and since when.
+    pub(crate) fn approver_hash(&self) -> Result<Option<(String, Timestamp)>, StateError> {
         self.with(|open| {
             open.database
                 .query_row(
-                    "SELECT hash FROM approver ORDER BY id DESC LIMIT 1",
+                    "SELECT hash, at FROM approver ORDER BY id DESC LIMIT 1",
                     [],
-                    |row| row.get(0),
+                    |row| Ok((row.get::<_, Option<String>>(0)?, timestamp(row.get(1)?))),
                 )
                 .optional()
-                .map(Option::flatten)
+                .map(|newest| newest.and_then(|(hash, at)| Some((hash?, at))))
                 .map_err(|source| StateError::database(&open.dir, source))
         })
     }

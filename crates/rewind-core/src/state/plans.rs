@@ -25,6 +25,8 @@ pub(crate) struct Asker {
     pub client: Option<String>,
     /// The change id of its session.
     pub change: String,
+    /// See [`Call::seat`](crate::Call::seat).
+    pub seat: String,
 }
 
 /// A plan as it was written down; whether it is still what it was is for the reader to see.
@@ -68,12 +70,12 @@ impl State {
         self.write(|database| {
             database.execute(
                 "INSERT INTO plan (at, expires_at, name, zvm, vm_identifier, vm_name, vpg_identifier, checkpoint_id, client, change_id,
-                     kind, substance, digest, body)
-                 VALUES (:at, :expires, :name, :zvm, :vm, :vm_name, :vpg, :checkpoint, :client, :change, :kind, :substance, :digest, :body)",
+                     seat, kind, substance, digest, body)
+                 VALUES (:at, :expires, :name, :zvm, :vm, :vm_name, :vpg, :checkpoint, :client, :change, :seat, :kind, :substance, :digest, :body)",
                 named_params! {
                     ":at": millis(plan.made_at), ":expires": millis(plan.expires_at), ":name": plan.id, ":zvm": plan.zvm,
                     ":vm": plan.vm_identifier, ":vm_name": plan.vm, ":vpg": plan.vpg_identifier, ":checkpoint": plan.checkpoint,
-                    ":client": asker.client, ":change": asker.change,
+                    ":client": asker.client, ":change": asker.change, ":seat": asker.seat,
                     ":kind": if plan.is_preview() { "preview" } else { "effects" },
                     ":substance": form.substance, ":digest": form.digest, ":body": form.body,
                 },
@@ -93,7 +95,8 @@ impl State {
         })
     }
 
-    /// The newest plan of this substance that was not begun and can be used until `until` at least, or was decided on.
+    /// The newest plan of this substance that was not begun and can be decided on until `until` at least, or was approved. Of previews,
+    /// only the former: one that was approved and permits nothing any more is to be asked about anew.
     pub(crate) fn plan_alike(
         &self,
         zvm: &str,
@@ -105,7 +108,7 @@ impl State {
             database
                 .prepare_cached(&format!(
                     "{SELECT} WHERE p.zvm = ?1 AND p.substance = ?2 AND p.expires_at > ?3
-                       AND (p.expires_at >= ?4 OR d.verdict = 'approved') AND (d.verdict IS NULL OR d.verdict = 'approved')
+                       AND (p.expires_at >= ?4 AND d.verdict IS NULL OR p.kind = 'effects' AND d.verdict = 'approved')
                        AND NOT EXISTS (SELECT 1 FROM plan_begun b WHERE b.plan = p.id)
                      ORDER BY p.id DESC LIMIT 1"
                 ))?
@@ -212,27 +215,30 @@ impl State {
         })
     }
 
-    /// Whether a preview of this plan's checkpoint was approved at `since` or later.
+    /// The newest preview of this plan's checkpoint that was asked for from this seat and approved at `since` or later: its name.
     pub(crate) fn preview_approved(
         &self,
         plan: &Plan,
+        seat: &str,
         since: Timestamp,
         now: Timestamp,
-    ) -> Result<bool, StateError> {
+    ) -> Result<Option<String>, StateError> {
         self.read(|database, _| {
             database
                 .prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM plan p JOIN plan_decision d ON d.plan = p.id AND d.digest = p.digest
+                    "SELECT p.name FROM plan p JOIN plan_decision d ON d.plan = p.id AND d.digest = p.digest
                      WHERE p.zvm = :zvm AND p.vm_identifier = :vm AND p.vpg_identifier = :vpg AND p.checkpoint_id = :checkpoint
-                       AND p.kind = 'preview' AND d.verdict = 'approved' AND d.at BETWEEN :since AND :now)",
+                       AND p.seat = :seat AND p.kind = 'preview' AND d.verdict = 'approved' AND d.at BETWEEN :since AND :now
+                     ORDER BY d.at DESC LIMIT 1",
                 )?
                 .query_row(
                     named_params! {
                         ":zvm": plan.zvm, ":vm": plan.vm_identifier, ":vpg": plan.vpg_identifier,
-                        ":checkpoint": plan.checkpoint, ":since": millis(since), ":now": millis(now),
+                        ":checkpoint": plan.checkpoint, ":seat": seat, ":since": millis(since), ":now": millis(now),
                     },
                     |row| row.get(0),
                 )
+                .optional()
         })
     }
 

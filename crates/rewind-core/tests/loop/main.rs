@@ -19,6 +19,7 @@ mod guard_failures;
 mod guest;
 mod interrupted;
 mod ledger;
+mod looks;
 mod orphans;
 mod paths;
 mod plans;

@@ -164,6 +164,7 @@ pub fn call() -> Call {
         cancel: CancellationToken::new(),
         caller: "test-client".into(),
         session_change_id: "session-1".into(),
+        seat: "session-1".into(),
     }
 }
 

@@ -194,6 +194,7 @@ impl<E: Enforcement> Held<E> {
             cancel: self.entry.cancel.clone(),
             caller: self.caller.clone(),
             session_change_id: self.conversation.change_id.clone(),
+            seat: self.conversation.change_id.clone(),
         };
         let enforcer = self.gate().enforcer.clone();
         let mut guarding = tokio::spawn(async move { enforcer.guard(listed, &call).await });

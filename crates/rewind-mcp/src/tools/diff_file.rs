@@ -91,9 +91,9 @@ pub async fn call(
         (None, None) => return Err(invalid("the argument `vm` is missing")),
     };
     let open = match named {
-        Some((_, true)) => None,
         Some((known, false)) => Some(known),
-        None => rewind.plan_diff(&request, call).await?,
+        // An agreement holds for the session that asked.
+        Some((_, true)) | None => rewind.plan_diff(&request, call).await?,
     };
     if let Some(known) = open
         && !known.approved()?

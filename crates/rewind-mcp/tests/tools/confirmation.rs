@@ -532,6 +532,21 @@ async fn patterns_are_decided_on_elsewhere_in_two_steps() {
     assert_eq!(mounts(&world), 0);
     let id = preview["plan_id"].as_str().unwrap();
     approve(&world, id).await;
+    // It holds for the session that asked, whoever knows its id.
+    let other = world.client().await;
+    let file = with(&wanted, json!({ "plan_id": null }));
+    for (tool, arguments) in [
+        (RECOVER, json!({ "plan_id": id })),
+        (RECOVER, several.clone()),
+        ("zerto_diff_file", file),
+    ] {
+        let asked = other.err(tool, arguments).await;
+        assert_eq!(asked["code"], "confirmation_required");
+        assert_ne!(asked["plan_id"], preview["plan_id"]);
+        let message = asked["message"].as_str().unwrap();
+        assert!(message.contains("Look into"), "{message}");
+    }
+    assert_eq!(mounts(&world), 0);
     let effects = client
         .err(RECOVER, json!({ "plan_id": id, "confirmed": true }))
         .await;

@@ -106,6 +106,7 @@ pub async fn guarded(args: RunArgs, pinner: &impl Pinner, stop: &Stops) -> u8 {
         cancel: CancellationToken::new(),
         caller: session::caller(),
         session_change_id: rewind_mcp::new_change_id(),
+        seat: session::caller(),
     };
     let request = |action: String, change_id: Option<String>| GuardRequest {
         vm: args.vm.clone(),

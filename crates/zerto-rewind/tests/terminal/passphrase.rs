@@ -132,6 +132,29 @@ async fn every_command_that_gives_a_persons_word_asks_for_it() {
     assert_eq!(world.run(&["resume"]).await.code, 0);
 }
 
+/// An agent's shell is this user's command line, too.
+#[tokio::test]
+async fn at_the_command_line_each_look_is_a_decision_of_its_own() {
+    let (world, checkpoint) = protected().await;
+    world.sim.checkpoint_now("jp-ubuntu").await.unwrap();
+    let diff = ["diff", "jp-ubuntu", FILE, "--at", &checkpoint];
+    for _ in 0..2 {
+        let (code, shown) = typing(&world, &diff, true, RIGHT).await;
+        assert_eq!(code, 0, "{shown}");
+    }
+    let run = world.run(&diff).await;
+    assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
+    // Without one, an agreement holds for ten minutes.
+    typing(&world, &["approver", "remove"], false, RIGHT).await;
+    let (mut terminal, child) = at_terminal(&world, &diff);
+    terminal.shows("[y/N]").await;
+    terminal.types("y");
+    let (code, shown) = end(terminal, child).await;
+    assert_eq!(code, 0, "{shown}");
+    let run = world.run(&diff).await;
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+}
+
 #[tokio::test]
 async fn one_that_is_too_short_or_typed_differently_is_not_set() {
     let (world, ..) = guarded().await;

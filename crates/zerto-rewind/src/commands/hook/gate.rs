@@ -152,6 +152,7 @@ impl Gate for CatalogGate {
             cancel: self.cancel.clone(),
             caller: caller.agent.clone(),
             session_change_id: caller.change.clone(),
+            seat: caller.change.clone(),
         };
         let enforcer = self.enforcer()?;
         let runtime = crate::commands::run::runtime()?;

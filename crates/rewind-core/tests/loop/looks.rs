@@ -1,0 +1,182 @@
+//! Looks into checkpoints: whom an agreement holds for, and what the ledger has of them.
+use crate::support::{Hand, World, approve, call, recovery};
+use jiff::SignedDuration;
+use rewind_core::{
+    Call, DiffRequest, ErrorCode, Paths, RecoverRequest,
+    approver::Approver,
+    ledger::{Entry, Filter},
+};
+use serde_json::json;
+use std::{fs, sync::Arc};
+use zvm_sim::{Fault, Outcome};
+
+const FILE: &str = "/home/justin/app-config.yaml";
+
+fn from(seat: &str) -> Call {
+    Call {
+        seat: seat.into(),
+        caller: format!("client-of-{seat}"),
+        ..call()
+    }
+}
+
+fn diff(tag: &str, path: &str) -> DiffRequest {
+    DiffRequest {
+        vm: "jp-ubuntu".into(),
+        path: path.into(),
+        checkpoint: tag.into(),
+        vpg: None,
+    }
+}
+
+fn pattern(tag: &str) -> RecoverRequest {
+    RecoverRequest {
+        paths: Paths::Several(vec!["/etc/host*".into()]),
+        ..recovery("jp-ubuntu", "", tag)
+    }
+}
+
+async fn pinned(world: &World) -> String {
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    world.sim.checkpoint_now("jp-ubuntu").await.unwrap();
+    tag
+}
+
+fn looks(world: &World) -> Vec<Entry> {
+    let entries = world.rewind.ledger().list(&Filter::default()).unwrap();
+    entries
+        .into_iter()
+        .filter(|entry| entry.kind == "look")
+        .collect()
+}
+
+#[tokio::test]
+async fn an_agreement_holds_for_who_asked_and_for_nobody_else() {
+    let world = World::new().await;
+    let tag = pinned(&world).await;
+    let (one, other) = (from("one"), from("other"));
+    let (file, request) = (diff(&tag, FILE), pattern(&tag));
+    let rewind = &world.rewind;
+
+    let known = rewind.plan_diff(&file, &one).await.unwrap().unwrap();
+    let summary = known.plan.summary(&known.digest);
+    assert!(summary.contains("client-of-one"), "{summary}");
+    // What waits for a decision on behalf of the one is not what the other is offered.
+    let others = rewind.plan_diff(&file, &other).await.unwrap().unwrap();
+    assert_ne!(known.plan.id, others.plan.id);
+    let again = rewind.plan_diff(&file, &one).await.unwrap().unwrap();
+    assert_eq!(known.plan.id, again.plan.id);
+
+    approve(rewind, &known).await.unwrap();
+    let error = rewind.diff(&file, &other).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::ConfirmationRequired);
+    let plan = rewind.plan_recovery(&request, &other).await.unwrap().plan;
+    assert!(plan.is_preview());
+    assert_eq!(world.mounts(), 0, "nobody has agreed to that");
+
+    rewind.diff(&file, &one).await.unwrap();
+    let plan = rewind.plan_recovery(&request, &one).await.unwrap().plan;
+    assert!(!plan.is_preview());
+    assert_eq!(world.mounts(), 3);
+}
+
+#[tokio::test]
+async fn a_passphrase_that_is_set_ends_what_was_agreed_to_before() {
+    let world = World::new().await;
+    let tag = pinned(&world).await;
+    let clock = Hand::new();
+    let rewind = world.by(&clock, &json!({}));
+    let file = diff(&tag, FILE);
+    let agree = async || {
+        let known = rewind.plan_diff(&file, &call()).await.unwrap().unwrap();
+        approve(&rewind, &known).await.unwrap();
+    };
+    let holds = async || rewind.plan_diff(&file, &call()).await.unwrap().is_none();
+    agree().await;
+    assert!(holds().await);
+    clock.forward(SignedDuration::from_secs(1));
+    let dir = rewind.config().state_dir.clone();
+    let by_hand: Arc<Hand> = clock.clone();
+    tokio::task::spawn_blocking(move || {
+        let approver = Approver::with_clock(&dir, by_hand);
+        approver.set(&"five words of a person".into(), "cli/ana")
+    })
+    .await
+    .unwrap()
+    .unwrap();
+    assert!(!holds().await);
+    clock.forward(SignedDuration::from_secs(1));
+    agree().await;
+    assert!(holds().await);
+}
+
+#[tokio::test]
+async fn the_ledger_has_each_look_with_who_looked_for_what() {
+    let world = World::new().await;
+    let tag = pinned(&world).await;
+    let rewind = &world.rewind;
+    let file = diff(&tag, FILE);
+    let one = from("one");
+    let known = rewind.plan_diff(&file, &one).await.unwrap().unwrap();
+    approve(rewind, &known).await.unwrap();
+    let found = rewind.diff(&file, &one).await.unwrap();
+    rewind.plan_recovery(&pattern(&tag), &one).await.unwrap();
+    let nowhere = diff(&tag, "/etc/shadow-of-nobody");
+    rewind.diff(&nowhere, &one).await.unwrap_err();
+    world
+        .sim
+        .add_fault(Fault::answer("POST", "/v1/flrs", 400, Outcome::Message));
+    rewind.diff(&file, &one).await.unwrap_err();
+
+    let looks = looks(&world);
+    let agreed = format!("as agreed with {}", known.plan.id);
+    let checkpoint = &found.checkpoint;
+    for (look, (path, compared, ended)) in looks.iter().zip([
+        (FILE, true, "failed: flr_failed"),
+        ("/etc/shadow-of-nobody", true, "done"),
+        ("/etc/host*", false, "done"),
+        (FILE, true, "done"),
+    ]) {
+        let looked = format!("{path} looked for in checkpoint {checkpoint} of jp-ubuntu, ");
+        let rest = look.what.strip_prefix(&looked).unwrap();
+        let rest = match compared {
+            true => {
+                let with = rest.strip_prefix("compared with checkpoint ").unwrap();
+                with.trim_start_matches(|digit: char| digit.is_ascii_digit())
+                    .trim_start_matches(", ")
+            }
+            false => rest,
+        };
+        assert_eq!(rest, format!("{agreed}: {ended}"));
+        assert_eq!(look.agent.as_deref(), Some("client-of-one"));
+        assert_eq!(look.vms, ["jp-ubuntu"]);
+    }
+    assert_eq!(looks.len(), 4);
+    assert!(world.rewind.ledger().verify().unwrap().clean);
+}
+
+#[tokio::test]
+async fn nothing_is_looked_into_that_can_not_be_written_down() {
+    let mut world = World::new().await;
+    world.rewind = world.with_config(&json!({ "previews": "free" }));
+    let tag = pinned(&world).await;
+    let state = rusqlite::Connection::open(world.folder().join("state/state.db")).unwrap();
+    state
+        .execute_batch(
+            "CREATE TRIGGER full BEFORE INSERT ON look BEGIN SELECT RAISE(ABORT, 'disk full'); END;",
+        )
+        .unwrap();
+    for error in [
+        world.rewind.diff(&diff(&tag, FILE), &call()).await.err(),
+        world
+            .rewind
+            .plan_recovery(&pattern(&tag), &call())
+            .await
+            .err(),
+    ] {
+        assert_eq!(error.unwrap().code, ErrorCode::State);
+    }
+    assert_eq!(world.mounts(), 0);
+    let left = fs::read_dir(world.recover_dir()).map_or(0, |entries| entries.count());
+    assert_eq!(left, 0);
+}
