@@ -107,21 +107,22 @@ async fn a_restore_that_was_killed_leaves_the_old_file_and_is_told_and_cleaned_u
     let asked = sshd.asked();
     let begins = asked.iter().rposition(|line| line.starts_with("1 "));
     let requests = &asked[begins.unwrap()..];
-    let rename = 1 + requests
-        .iter()
-        .position(|line| line.contains("posix-rename"))
-        .unwrap();
+    let first = |what: &str| {
+        let found = requests.iter().position(|line| line.contains(what));
+        1 + found.unwrap()
+    };
+    let (rename, looks) = (first("posix-rename"), first("zerto-replaced-"));
     for name in names() {
         fs::remove_file(on_host("/home/justin").join(name)).unwrap();
     }
     fs::write(on_host(FILE), "broken").unwrap();
 
     let killed = async |request: usize| {
-        sshd.control(&format!("hold {request}\n"));
         let (mut terminal, mut child) = Terminal::start(&mut world.command(&restore), false);
         terminal.shows("Recover this? [y/N]").await;
         // What was asked for the plan.
         sshd.asked();
+        sshd.control(&format!("hold {request}\n"));
         terminal.types("y");
         sshd.asks(request).await;
         child.kill().await.unwrap();
@@ -159,8 +160,8 @@ async fn a_restore_that_was_killed_leaves_the_old_file_and_is_told_and_cleaned_u
         assert_eq!(screen.matches("interrupted").count(), told, "{screen}");
         assert_eq!(names(), [""; 0]);
     }
-    // Killed on the way into the guest: nothing was written yet.
-    killed(2).await;
+    // Killed while it looks what is there: nothing was written yet.
+    killed(looks).await;
     assert_eq!(names(), [""; 0]);
     for told in [1, 0] {
         let run = world.run(&["find", "app01"]).await;
