@@ -4,35 +4,13 @@ use crate::{
     Error, ErrorCode,
     config::{Config, FirstUse, Tls},
     state::{KnownCertificate, State, StateError},
+    warnings::Warnings,
 };
-use std::{
-    mem,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 use url::Url;
 use zvm_client::{CertificateJudge, CertificateRefusal, Timeouts, TlsTrust};
 
 pub use zvm_client::Fingerprint;
-
-/// What a person should know and no call fails with, until somebody takes it.
-pub(crate) type Warnings = Arc<Mutex<Vec<String>>>;
-
-/// Where nobody takes them, the log has to do.
-const WARNINGS_MAX: usize = 50;
-
-/// Adds a warning; the log has it, too.
-pub(crate) fn warn(warnings: &Warnings, warning: String) {
-    tracing::warn!("{warning}");
-    let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
-    if warnings.len() < WARNINGS_MAX {
-        warnings.push(warning);
-    }
-}
-
-/// Takes what has gathered.
-pub(crate) fn take(warnings: &Warnings) -> Vec<String> {
-    mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner))
-}
 
 /// Who judges the certificate. None where authorities do, and nothing else is asked for.
 pub(crate) fn judge(
@@ -50,7 +28,7 @@ pub(crate) fn judge(
             state: state.clone(),
             zvm: config.zvm(),
             first_use: config.tls.first_use,
-            warnings: Arc::clone(warnings),
+            warnings: warnings.clone(),
         })),
     }
 }
@@ -113,7 +91,7 @@ impl CertificateJudge for Remembered {
             .certificate_first_seen(&self.zvm, shown)
             .map_err(undecided)?;
         if first {
-            warn(&self.warnings, first_use(&self.zvm, shown));
+            self.warnings.add(first_use(&self.zvm, shown));
         }
         same(known, shown, false)
     }

@@ -21,7 +21,7 @@ mod tests;
 pub(crate) use content::{Content, hash, read_small};
 pub(crate) use error::GuestError;
 pub use facade::{UndoPlan, Undone};
-pub(crate) use leftovers::told_first;
+pub(crate) use leftovers::{INTERRUPTED, told_first};
 pub(crate) use planned::plan;
 pub use planned::{Attributes, InGuest, Present, Restore};
 pub(crate) use restore::Restoring;

@@ -31,6 +31,7 @@ mod login_gate;
 mod protection;
 mod recovery;
 mod rewind;
+mod warnings;
 
 pub use call::{Call, Progress, ProgressUpdate, Transfer};
 pub use checkpoints::{CheckpointList, ListedCheckpoint};

@@ -49,7 +49,7 @@ pub struct Plan {
     pub checkpoint: String,
     /// ISO 8601, UTC, the ZVM's clock.
     pub checkpoint_time: String,
-    /// How old the checkpoint was when the plan was made, in words.
+    /// How old the checkpoint was when the plan was made, and when that was, in words.
     pub checkpoint_age: String,
     /// Until when the checkpoint is expected to stay in the journal: an estimate.
     pub expected_until: Option<String>,
@@ -107,6 +107,17 @@ pub enum Effect {
         source: Source,
         /// Exactly what is written where.
         in_guest: InGuest,
+        /// When it was looked what is there now, by this host's clock.
+        looked_at: Timestamp,
+    },
+    /// Nothing: it was asked for, and can't be recovered. The result says so again.
+    Omit {
+        /// What was asked for.
+        source: Source,
+        /// Why, as a stable name.
+        code: ErrorCode,
+        /// Why, in words.
+        why: String,
     },
 }
 
@@ -115,7 +126,9 @@ impl Effect {
     #[must_use]
     pub fn source(&self) -> &Source {
         match self {
-            Self::Place { source, .. } | Self::Write { source, .. } => source,
+            Self::Place { source, .. } | Self::Write { source, .. } | Self::Omit { source, .. } => {
+                source
+            }
         }
     }
 
@@ -201,6 +214,13 @@ impl Plan {
             .tag
             .as_deref()
             .map(|tag| tag::without_suffix(tag).to_owned());
+        if let Decides::Effects { effects } = &mut bare.decides {
+            for effect in effects {
+                if let Effect::Write { looked_at, .. } = effect {
+                    *looked_at = Timestamp::UNIX_EPOCH;
+                }
+            }
+        }
         bare.made_at = Timestamp::UNIX_EPOCH;
         bare.expires_at = Timestamp::UNIX_EPOCH;
         bare.digest()

@@ -5,6 +5,7 @@ mod download;
 mod fetch;
 mod folders;
 mod in_guest;
+mod interrupted;
 mod leftovers;
 mod look;
 mod mounting;

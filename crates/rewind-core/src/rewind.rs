@@ -3,8 +3,7 @@ use crate::{
     Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Protection,
     Receipt, ToolCall,
     catalog::Catalog,
-    certificate::{self, Warnings},
-    checkpoints,
+    certificate, checkpoints,
     clock::{Clock, SystemClock},
     config::{self, Config},
     enforce::{self, ChangedTool},
@@ -16,6 +15,7 @@ use crate::{
     state::{Asked, Refusal, State, StateError},
     stop::Stops,
     text::remembered,
+    warnings::Warnings,
 };
 use serde::Serialize;
 use std::{
@@ -110,7 +110,7 @@ impl Rewind {
     /// The log has it, too.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
-        certificate::take(&self.core.warnings)
+        self.core.warnings.take()
     }
 
     /// Logs in, and asks the ZVM which one it is.
@@ -310,11 +310,6 @@ impl Rewind {
 }
 
 impl Core {
-    /// Tells a person what no call fails with.
-    pub fn warn(&self, warning: String) {
-        certificate::warn(&self.warnings, warning);
-    }
-
     /// What is remembered of a refusal, whatever was asked for.
     pub fn refusal(&self, asked: Asked, call: &Call, error: &Error) -> Refusal {
         Refusal {

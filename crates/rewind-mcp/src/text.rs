@@ -327,6 +327,7 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
         Outcome::Restored => "Restored in the guest",
         Outcome::Beside => "Put beside the present file in the guest",
         Outcome::Unchanged => "Left as it was, as the guest has exactly this already",
+        Outcome::Incomplete => "Recovered in part",
         _ => "Recovered",
     };
     match of {

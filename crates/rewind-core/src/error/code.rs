@@ -1,11 +1,11 @@
 //! The stable codes: one table, from which the enum, the docs and the exit codes come.
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 macro_rules! codes {
     ($($variant:ident $name:literal exit $exit:literal: $meaning:literal next $next:literal;)+) => {
         /// Why a call failed: a stable name (snake_case on the wire). `docs/errors.md` is made from this table.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[non_exhaustive]
         pub enum ErrorCode {
             $(#[doc = $meaning] #[serde(rename = $name)] $variant,)+
@@ -107,7 +107,7 @@ codes! {
         "The approver's passphrase was wrong, or was tried too often."
         next "Try again with the right passphrase; after five wrong ones none is accepted for some minutes.";
     NotAllRecovered "not_all_recovered" exit 1:
-        "Not every path was recovered; each has its own outcome."
+        "Not everything was recovered; each path has its own outcome."
         next "Read each path's outcome, and ask again for those that are still wanted.";
     LoginRefused "login_refused" exit 5:
         "The ZVM refused the login, or no login is tried because earlier ones were refused."

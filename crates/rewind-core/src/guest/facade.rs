@@ -47,19 +47,27 @@ pub struct Undone {
 }
 
 impl Rewind {
+    /// Whether a restore can be undone, as far as that can be told without its guest. Asks the state alone.
+    ///
+    /// # Errors
+    /// `invalid_argument`: no such restore, it was undone already, or it replaced nothing; `state`.
+    pub async fn may_be_undone(&self, id: &str) -> Result<(), Error> {
+        undoable(&self.core, id, false).await.map(drop)
+    }
+
     /// Looks at what a restore has left in the guest, and says what undoing it would do. Writes nothing there.
     ///
     /// # Errors
-    /// `invalid_argument`: no such restore, or it replaced nothing; `guest_conflict`: what is there now is not what it left;
+    /// `invalid_argument`: as [`may_be_undone`](Self::may_be_undone), or it failed; `guest_conflict`: what is there now is not what it left;
     /// `guest_not_configured`, `guest_unreachable`, `guest_failed`, and those of [`find`](Self::find).
     pub async fn plan_undo(&self, id: &str, call: &Call) -> Result<UndoPlan, Error> {
         let watch = call.watch();
         let looking = || "looking at what is in the guest".to_owned();
         let work = async {
-            let earlier = undoable(&self.core, id).await?;
+            let earlier = undoable(&self.core, id, false).await?;
             let (_, _, connection, notes) = self.reach(&earlier).await?;
             // What was interrupted is known now.
-            let undoable = undoable(&self.core, id).await;
+            let undoable = undoable(&self.core, id, true).await;
             let read = &AtomicU64::new(0);
             let looked = async {
                 let earlier = undoable?;

@@ -12,6 +12,9 @@ use crate::{
     text,
 };
 
+/// Why what is found so has ended.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
 /// Removes what earlier restores left there, and says what has come of them. What belongs to a program that still runs stays.
 pub(super) async fn remove_leftovers(
     core: &Core,
@@ -28,6 +31,7 @@ pub(super) async fn remove_leftovers(
             Ok(found) => found,
             Err(error) if error.is_lost() => return Err(error.into()),
             Err(error) => {
+                core.warnings.settled(&write.name);
                 notes.push(format!(
                     "An earlier restore ({}) was interrupted and may have left {} in the guest: {error}.",
                     write.name,
@@ -36,8 +40,10 @@ pub(super) async fn remove_leftovers(
                 continue;
             }
         };
+        // It is told here, with what was found.
+        core.warnings.settled(&write.name);
         let (outcome, name) = (found.outcome(write.kind), write.name.clone());
-        core.with_state(move |state| state.guest_write_ended(&name, outcome, Some("interrupted")))
+        core.with_state(move |state| state.guest_write_ended(&name, outcome, Some(INTERRUPTED)))
             .await?;
         notes.push(found.note(&write));
     }

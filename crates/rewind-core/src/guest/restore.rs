@@ -1,6 +1,7 @@
 //! A restore in a guest, written down before it begins and after it has ended.
 use super::{
-    Attributes, Connection, Content, GuestError, InGuest, Present, Restore, WayIn,
+    Attributes, Connection, Content, GuestError, InGuest, Kind, Present, Restore, WayIn,
+    content::hash,
     names::{copying, new_id, temporary, undone},
     place::{Placing, Way},
     undo::Undoing,
@@ -8,7 +9,7 @@ use super::{
 use crate::{
     Error, ErrorCode,
     rewind::Core,
-    state::{GuestWrite, GuestWriteKind},
+    state::{GuestWrite, GuestWriteKind, UndoneBy},
     text,
 };
 use schemars::JsonSchema;
@@ -241,6 +242,7 @@ impl Restoring<'_> {
             sha256: sha256.to_owned(),
             previous_sha256: None,
             outcome: None,
+            why: None,
         })
     }
 
@@ -286,11 +288,15 @@ fn not_remembered(remembered: Result<(), Error>) -> Option<String> {
     ))
 }
 
-/// A restore of this user's on this ZVM that can be undone.
-pub(crate) async fn undoable(core: &Core, id: &str) -> Result<GuestWrite, Error> {
+/// A restore of this user's on this ZVM, unless it is known already that it can't be undone. Asks the state alone. What has come of
+/// one that was interrupted is known once its guest was `reached`.
+pub(crate) async fn undoable(core: &Core, id: &str, reached: bool) -> Result<GuestWrite, Error> {
     let (zvm, name) = (core.config.zvm(), id.trim().to_ascii_lowercase());
-    let found = core
-        .with_state(move |state| state.guest_write(&zvm, &name))
+    let (found, undone) = core
+        .with_state(move |state| {
+            let undone = state.guest_write_undone(&zvm, &name)?;
+            Ok((state.guest_write(&zvm, &name)?, undone))
+        })
         .await?;
     let shown = text::display(id, 40);
     let refused =
@@ -298,18 +304,49 @@ pub(crate) async fn undoable(core: &Core, id: &str) -> Result<GuestWrite, Error>
     let write = found.ok_or_else(|| {
         refused("is not known").with_next("Give the id that the restore answered with.")
     })?;
+    if let Some(UndoneBy { name, at }) = undone {
+        return Err(
+            refused(&format!("was already undone at {at:.0}")).with_next(format!(
+                "To have the restored file back, undo that: `zerto-rewind undo-restore {name}`."
+            )),
+        );
+    }
     match (write.kind, write.outcome.as_deref()) {
-        (GuestWriteKind::Beside, _) => Err(refused(
-            "replaced nothing: the file is beside the present one",
-        )
-        .with_next("Remove the file beside in the guest, if it is not wanted.")),
+        (_, None) if !reached => Ok(write),
+        (GuestWriteKind::Beside, Some("failed")) => Err(failed(&write)),
         (_, Some(outcome @ ("conflict" | "unchanged"))) => Err(refused(&format!(
             "ended as {outcome}: nothing was replaced"
         ))
         .with_next("Nothing has to be undone.")),
+        (GuestWriteKind::Beside, _) => Err(refused(
+            "replaced nothing: the file is beside the present one",
+        )
+        .with_next("Remove the file beside in the guest, if it is not wanted.")),
+        (GuestWriteKind::Undo, _) if write.copy.is_none() => Err(refused(
+            "moved a restored file away, and put nothing in its place",
+        )
+        .with_next(format!(
+            "If the file is wanted again, give it its name back in the guest: it is {} now.",
+            text::named_exactly(&write.target, 300)
+        ))),
         // What has failed may have come to its place; what is there is looked at in any case.
         _ => Ok(write),
     }
+}
+
+fn failed(write: &GuestWrite) -> Error {
+    let why = match &write.why {
+        Some(why) => format!(" ({})", text::display(why, 500)),
+        None => String::new(),
+    };
+    Error::new(
+        ErrorCode::InvalidArgument,
+        format!(
+            "restore {} failed{why}: there is nothing to undo",
+            write.name
+        ),
+    )
+    .with_next("Nothing has to be undone.")
 }
 
 /// What an undo would find, if it is what the restore left there.
@@ -317,31 +354,44 @@ pub(crate) async fn plan_undo(
     connection: &Connection,
     earlier: &GuestWrite,
     read: &AtomicU64,
-) -> Result<Present, GuestError> {
+) -> Result<Present, Error> {
     let path = &earlier.target;
+    let found = connection.look(path).await?;
+    let is_file = found.as_ref().is_some_and(|stat| stat.kind == Kind::File);
+    let hashed = match is_file {
+        true => Some(hash(connection, path, read).await?),
+        false => None,
+    };
+    if let Some(hashed) = hashed
+        && hashed.sha256 == earlier.sha256
+    {
+        return Ok(Present {
+            bytes: hashed.stat.bytes,
+            attributes: Attributes::from(hashed.stat),
+            sha256: hashed.sha256,
+        });
+    }
+    if earlier.outcome.as_deref() == Some("failed")
+        && !came_to_its_place(connection, earlier).await?
+    {
+        return Err(failed(earlier));
+    }
+    let what = match found {
+        None => "is not there any more",
+        Some(_) if !is_file => "is no regular file any more",
+        Some(_) => "was changed since it was restored",
+    };
     let shown = text::named_exactly(path, 300);
-    let gone = || GuestError::Conflict(format!("{shown} is not there any more"));
-    let found = connection.look(path).await?.ok_or_else(gone)?;
-    if found.kind != super::Kind::File {
-        return Err(GuestError::Conflict(format!(
-            "{shown} is no regular file any more"
-        )));
+    Err(GuestError::Conflict(format!("{shown} {what}")).into())
+}
+
+/// Whether what has failed had replaced the file before: only then is a name that it made for that one still there.
+async fn came_to_its_place(
+    connection: &Connection,
+    earlier: &GuestWrite,
+) -> Result<bool, GuestError> {
+    match &earlier.copy {
+        Some(copy) if !earlier.copy_was_there => Ok(connection.look(copy).await?.is_some()),
+        _ => Ok(false),
     }
-    let hashed = super::hash(connection, path, read).await?;
-    if hashed.sha256 != earlier.sha256 && earlier.outcome.as_deref() == Some("failed") {
-        return Err(GuestError::Conflict(format!(
-            "restore {} failed, and what is at {shown} is not what it was to put there: nothing has to be undone",
-            earlier.name
-        )));
-    }
-    if hashed.sha256 != earlier.sha256 {
-        return Err(GuestError::Conflict(format!(
-            "{shown} was changed since it was restored"
-        )));
-    }
-    Ok(Present {
-        bytes: hashed.stat.bytes,
-        attributes: Attributes::from(hashed.stat),
-        sha256: hashed.sha256,
-    })
 }

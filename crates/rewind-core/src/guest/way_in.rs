@@ -4,6 +4,7 @@ use crate::{
     Error, ErrorCode,
     config::{Config, Guest},
     protection,
+    recovery::close_interrupted,
     rewind::Core,
     text,
 };
@@ -59,6 +60,8 @@ impl WayIn {
         let connection = Connection::open(&self.guest)
             .await
             .map_err(|error| self.about(error))?;
+        // Before what a process that died has left here is looked at: so it is told once, by whoever knows most.
+        close_interrupted(core).await?;
         let notes = remove_leftovers(core, &connection, &self.vm_identifier).await?;
         Ok((connection, notes))
     }

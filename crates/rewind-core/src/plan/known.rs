@@ -43,7 +43,7 @@ pub enum How {
 pub enum PlanEnd {
     /// All of it was done.
     Done,
-    /// Some of its paths were not recovered.
+    /// Some of its paths were not recovered, or not all that is in them.
     NotAll,
     /// It failed.
     Failed,
@@ -86,7 +86,7 @@ impl std::fmt::Display for PlanEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Done => "was carried out",
-            Self::NotAll => "was carried out, and some of it failed",
+            Self::NotAll => "was carried out, and not all of it was recovered",
             Self::Failed => "was begun, and failed",
             Self::Interrupted => "was begun, and its process ended before it was done",
         })

@@ -5,6 +5,7 @@ use crate::{
     recovery::told_path,
     text,
 };
+use jiff::Timestamp;
 
 /// A line of what a person agrees to. Writing to a string does not fail.
 macro_rules! row {
@@ -97,7 +98,8 @@ impl Plan {
 }
 
 fn of_effects(effects: &[Effect]) -> String {
-    let what = match effects.len() {
+    let carried_out = |effect: &&Effect| !matches!(effect, Effect::Omit { .. });
+    let what = match effects.iter().filter(carried_out).count() {
         1 => "the path is",
         _ => "the paths are",
     };
@@ -141,11 +143,18 @@ fn describe(text: &mut String, effect: &Effect) {
                 text::named_exactly(to, PATH_MAX_LEN)
             );
         }
-        Effect::Write { in_guest, .. } => written(text, in_guest),
+        Effect::Write {
+            in_guest,
+            looked_at,
+            ..
+        } => written(text, in_guest, *looked_at),
+        Effect::Omit { code, why, .. } => {
+            row!(text, "is left out", "{}: {why}", code.as_str());
+        }
     }
 }
 
-fn written(text: &mut String, in_guest: &InGuest) {
+fn written(text: &mut String, in_guest: &InGuest, looked_at: Timestamp) {
     let InGuest {
         guest,
         sudo,
@@ -167,12 +176,12 @@ fn written(text: &mut String, in_guest: &InGuest) {
         Some(there) => row!(
             text,
             "is now",
-            "{} bytes, SHA-256 {}, {}",
+            "{} bytes, SHA-256 {}, {} (looked at {looked_at:.0})",
             there.bytes,
             there.sha256,
             there.attributes
         ),
-        None => row!(text, "is now", "not there"),
+        None => row!(text, "is now", "not there (looked at {looked_at:.0})"),
     }
     let how = match (restore, present) {
         (Restore::Beside, _) => "next to it",

@@ -13,7 +13,7 @@ pub(super) fn plan() -> Plan {
         vpg_identifier: "abcd".into(),
         checkpoint: "1197".into(),
         checkpoint_time: "2026-09-21T17:08:29Z".into(),
-        checkpoint_age: "1 min 31 s ago".into(),
+        checkpoint_age: "1 min 31 s before this plan was made at 2026-09-21T17:10:00Z".into(),
         expected_until: Some("2026-09-22T17:08:29Z".into()),
         tag: Some(
             "ai:claude | edit /etc/hosts | vm=jp-ubuntu | change=chg-412 | 20260921T170829Z".into(),
@@ -61,7 +61,7 @@ fn the_canonical_form_is_as_it_was() {
     };
     assert_eq!(
         plan.digest().unwrap(),
-        "1d0fca4668074de3631c2c95849a624b9e6f6046e75e2a2b7c15da1135ed12a0",
+        "dd51c8a09884693613b20b4ef8d5cecc2002b6c95694c91dc1df47e502c3b1d2",
         "{}",
         plan.body().unwrap()
     );
@@ -158,7 +158,7 @@ fn a_later_plan_of_the_same_has_the_same_substance() {
     let plan = plan();
     let mut later = plan.clone();
     later.id = new_id();
-    later.checkpoint_age = "5 min ago".into();
+    later.checkpoint_age = "4 min 31 s before this plan was made at 2026-09-21T17:13:00Z".into();
     later.made_at += SignedDuration::from_mins(3);
     later.expires_at += SignedDuration::from_mins(3);
     // Zerto's own, since somebody has looked into the checkpoint meanwhile.
@@ -180,7 +180,7 @@ fn what_is_seen_is_all_there() {
     for said in [
         "Recover from the Zerto journal:",
         "jp-ubuntu (1234.vm-5)",
-        "1197 of 2026-09-21T17:08:29Z, 1 min 31 s ago",
+        "1197 of 2026-09-21T17:08:29Z, 1 min 31 s before this plan was made at 2026-09-21T17:10:00Z",
         "until about 2026-09-22T17:08:29Z (an estimate)",
         "ai:claude | edit /etc/hosts",
         "  path         /etc/hosts\n",

@@ -77,6 +77,14 @@ fn a_folder(source: &Source) -> Error {
     ))
 }
 
+/// What would be written in the guest.
+pub(super) struct Writes {
+    pub effects: Vec<Effect>,
+    /// What can't be written as the guest is now, and why.
+    pub missing: Vec<(Source, Error)>,
+    pub notes: Vec<String>,
+}
+
 /// Looks at what is in the guest, and says what would be written there.
 pub(super) async fn plan(
     core: &Core,
@@ -84,7 +92,7 @@ pub(super) async fn plan(
     restore: Restore,
     sources: Vec<Source>,
     watch: &Watch<'_>,
-) -> Result<(Vec<Effect>, Vec<String>), Error> {
+) -> Result<Writes, Error> {
     let found = &subject.found;
     let connecting = || format!("connecting to the guest of {}", found.name());
     let reach = async {
@@ -94,7 +102,7 @@ pub(super) async fn plan(
     };
     let (way, connection, notes) = watch.during(connecting, reach).await?;
     let checkpoint = subject.chosen.checkpoint.id.to_string();
-    let mut effects: Vec<Effect> = Vec::new();
+    let (mut effects, mut missing) = (Vec::new(), Vec::new());
     for source in sources {
         let read = AtomicU64::new(0);
         let shown = told_path(&source.path);
@@ -108,14 +116,30 @@ pub(super) async fn plan(
             let planned = guest::plan(&connection, way, path, restore, &checkpoint, &read);
             Ok(planned.await?)
         };
-        let looked = watch.during(reading, looking).await;
-        let in_guest = looked.map_err(|error| told_first(error, &notes))?;
-        effects.push(Effect::Write {
-            source: source.clone(),
-            in_guest,
-        });
+        let looked_at = core.state.now();
+        match watch.during(reading, looking).await {
+            Ok(in_guest) => effects.push(Effect::Write {
+                source,
+                in_guest,
+                looked_at,
+            }),
+            // About this file, not about the guest.
+            Err(error)
+                if matches!(
+                    error.code,
+                    ErrorCode::GuestConflict | ErrorCode::GuestFailed
+                ) =>
+            {
+                missing.push((source, error));
+            }
+            Err(error) => return Err(told_first(error, &notes)),
+        }
     }
-    Ok((effects, notes))
+    Ok(Writes {
+        effects,
+        missing,
+        notes,
+    })
 }
 
 fn transferred(bytes: &AtomicU64, total: Option<u64>) -> Option<Transfer> {
@@ -203,7 +227,7 @@ pub(super) async fn reach(
 fn in_guest(effect: &Effect) -> Option<&InGuest> {
     match effect {
         Effect::Write { in_guest, .. } => Some(in_guest),
-        Effect::Place { .. } => None,
+        Effect::Place { .. } | Effect::Omit { .. } => None,
     }
 }
 

@@ -1,12 +1,14 @@
 //! What processes of ours left on this host when they died: their unfinished guards and calls are closed, their incomplete files
 //! removed, and who waited in a queue leaves it. The ZVM is asked nothing.
-use super::folders::{has_marked, remove_marked};
+use super::{
+    folders::{has_marked, remove_marked},
+    interrupted::{self, Told},
+};
 use crate::{
     Error, private,
     rewind::Core,
     state::{
-        State, StateError,
-        interrupted::Interrupted,
+        Interrupted, State, StateError,
         places::{PlaceId, WorkPlace},
     },
     text,
@@ -61,25 +63,14 @@ pub(crate) async fn close_interrupted(core: &Core) -> Result<(), Error> {
         plans,
         guest_writes,
     } = closed.await?;
-    for plan in plans {
-        core.warn(format!(
-            "a recovery was interrupted: plan {plan} was begun, and its process ended before it was done. What it had placed is complete; what \
-             was not complete is removed"
-        ));
-    }
-    for write in guest_writes {
-        core.warn(format!(
-            "a restore was interrupted: its process ended while it was writing {} in the guest of {} (restore {}). The file there is the old one \
-             or the new one, never a half. What is left beside it is removed when that guest is reached the next time: by a comparison, \
-             another restore, or `zerto-rewind undo-restore {}`",
-            text::named_exactly(&write.target, 500),
-            text::named(&write.vm, 200),
-            write.name,
-            write.name
-        ));
+    for warning in interrupted::restores_and_recoveries(plans, guest_writes) {
+        match warning {
+            Told::OfRestore { id, text } => core.warnings.add_about(&id, text),
+            Told::Of(text) => core.warnings.add(text),
+        }
     }
     for guard in guards {
-        core.warn(format!(
+        core.warnings.add(format!(
             "a guard was interrupted: its process ended before the tag was known to be listed, and nobody was told that the change may be \
              made. {} (begun at {:.0})",
             text::display(&guard.tag, 500),

@@ -1,7 +1,10 @@
 //! What became of a recovery, path by path.
-use crate::{Error, guest::RestoredFile};
+use crate::{Error, guest::RestoredFile, text};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// How many of what was left out an error names.
+const FIRST: usize = 3;
 
 /// What a plan came to.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -53,6 +56,8 @@ impl Recovery {
 pub enum Outcome {
     /// It is on this host, complete and compared with what the ZVM lists. The VM is as it was.
     Placed,
+    /// A folder is on this host, without some of what is in it: `skipped` says what, and why. The VM is as it was.
+    Incomplete,
     /// It is at its place in the guest, and was compared there.
     Restored,
     /// It is next to the present file in the guest, and was compared there.
@@ -73,7 +78,7 @@ impl Outcome {
     pub const fn is_recovered(self) -> bool {
         match self {
             Self::Placed | Self::Restored | Self::Beside | Self::Unchanged => true,
-            Self::Conflict | Self::Failed | Self::Expired => false,
+            Self::Incomplete | Self::Conflict | Self::Failed | Self::Expired => false,
         }
     }
 
@@ -82,6 +87,7 @@ impl Outcome {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Placed => "placed",
+            Self::Incomplete => "incomplete",
             Self::Restored => "restored",
             Self::Beside => "beside",
             Self::Unchanged => "unchanged",
@@ -99,7 +105,7 @@ pub struct RecoveredPath {
     pub path: String,
     /// What became of it.
     pub outcome: Outcome,
-    /// Why it was not recovered.
+    /// Why it was not recovered. What an incomplete folder lacks is in `skipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The ZVM's path: it names the partition. None where it was not found.
@@ -117,6 +123,29 @@ pub struct RecoveredPath {
     /// What was written in the guest, and where what it replaced is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored: Option<RestoredFile>,
+}
+
+impl RecoveredPath {
+    /// How much of an incomplete folder was left out, and what first.
+    pub(super) fn left_out(&self) -> String {
+        let count = self.skipped.len();
+        let first: Vec<_> = self
+            .skipped
+            .iter()
+            .take(FIRST)
+            .map(String::as_str)
+            .collect();
+        let more = match count.saturating_sub(FIRST) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let verb = if count == 1 { "was" } else { "were" };
+        format!(
+            "of folder {}, {count} {verb} left out ({}{more})",
+            text::named_exactly(&self.path, 300),
+            first.join("; ")
+        )
+    }
 }
 
 /// An FLR session of ours that is still mounted.

@@ -53,12 +53,12 @@ impl Pattern {
         if fixed == path.components().len() {
             return Ok(None);
         }
-        pattern.parts(false)?;
+        pattern.parts(false, true)?;
         Ok(Some(pattern))
     }
 
     /// The parts behind the fixed beginning.
-    fn parts(&self, ignore_case: bool) -> Result<Vec<Part<'_>>, Error> {
+    fn parts(&self, ignore_case: bool, whole: bool) -> Result<Vec<Part<'_>>, Error> {
         let names = self.written.components().iter().skip(self.fixed);
         let mut parts: Vec<Part<'_>> = Vec::new();
         for name in names {
@@ -74,9 +74,11 @@ impl Pattern {
             }
             parts.push(part);
         }
-        // Everything below a folder is what is in it, with all that is in that.
+        // Everything below a folder is what is in it; with all that is in that, where folders come whole.
         if matches!(parts.last(), Some(Part::Folders)) {
-            parts.pop();
+            if whole {
+                parts.pop();
+            }
             parts.push(Part::Glob(glob("*", ignore_case).map_err(|error| {
                 Error::new(ErrorCode::InvalidArgument, error.to_string())
             })?));
@@ -84,12 +86,12 @@ impl Pattern {
         Ok(parts)
     }
 
-    /// What it matches, by path. A folder stands for all that is in it.
-    pub async fn matches(&self, folders: &impl Folders) -> Result<Vec<Match>, Error> {
+    /// What it matches, by path. Where folders come `whole`, one stands for all that is in it.
+    pub async fn matches(&self, folders: &impl Folders, whole: bool) -> Result<Vec<Match>, Error> {
         let (fixed, _) = self.written.components().split_at(self.fixed);
         let mut matches = Vec::new();
         for start in starting_points(folders, &self.written, fixed).await? {
-            let parts = self.parts(ignores_case(&start.partition))?;
+            let parts = self.parts(ignores_case(&start.partition), whole)?;
             let mut walk = Walk {
                 folders,
                 parts: &parts,
@@ -108,16 +110,18 @@ impl Pattern {
         }
         matches.sort_by(|a, b| a.item.path.cmp(&b.item.path));
         matches.dedup_by(|a, b| a.item.path == b.item.path);
-        let folders: Vec<String> = matches
-            .iter()
-            .filter(|found| found.item.kind == PathKind::Folder)
-            .map(|found| format!("{}/", found.item.path))
-            .collect();
-        matches.retain(|found| {
-            !folders
+        if whole {
+            let folders: Vec<String> = matches
                 .iter()
-                .any(|folder| found.item.path.starts_with(folder))
-        });
+                .filter(|found| found.item.kind == PathKind::Folder)
+                .map(|found| format!("{}/", found.item.path))
+                .collect();
+            matches.retain(|found| {
+                !folders
+                    .iter()
+                    .any(|folder| found.item.path.starts_with(folder))
+            });
+        }
         self.unambiguous(&matches)?;
         Ok(matches)
     }

@@ -12,6 +12,7 @@ use crate::{
     call::Watch,
     checkpoints::{self, Chosen, as_shown, expected_until},
     clock::ZvmClock,
+    guest::told_first,
     plan::{Decides, Effect, PLAN_LIFE, Plan, Present, Source, new_id},
     protection::{self, Found},
     rewind::Core,
@@ -29,7 +30,7 @@ pub(crate) async fn make(
 ) -> Result<Plan, Error> {
     let watch = call.watch();
     // What can be told without the ZVM comes first.
-    let wanted = Wanted::parse(&request.paths)?;
+    let wanted = Wanted::parse(&request.paths, request.restore)?;
     let checkpoint = checkpoints::Wanted::parse(&request.checkpoint)?;
     utf8(&request.destination)?;
     one_place(request)?;
@@ -48,7 +49,11 @@ pub(crate) async fn make(
         };
         return Ok(plan);
     };
-    let Sources { sources, notes } = sources;
+    let Sources {
+        sources,
+        mut missing,
+        notes,
+    } = sources;
     let divided = divide(sources, request.restore)?;
     let mut effects = subject.place(core, request, divided.placed)?;
     plan.notes = notes;
@@ -56,13 +61,32 @@ pub(crate) async fn make(
     if let Some(restore) = request.restore
         && !divided.written.is_empty()
     {
-        let (written, notes) =
-            in_guest::plan(core, &subject, restore, divided.written, &watch).await?;
-        effects.extend(written);
-        plan.notes.extend(notes);
+        let writes = in_guest::plan(core, &subject, restore, divided.written, &watch).await?;
+        effects.extend(writes.effects);
+        missing.extend(writes.missing);
+        if effects.is_empty() {
+            return Err(nothing_left(missing, &writes.notes));
+        }
+        plan.notes.extend(writes.notes);
     }
+    if effects.is_empty() {
+        return Err(nothing_left(missing, &[]));
+    }
+    effects.extend(missing.into_iter().map(|(source, error)| Effect::Omit {
+        source,
+        code: error.code,
+        why: error.message,
+    }));
     plan.decides = Decides::Effects { effects };
     Ok(plan)
+}
+
+/// None of the paths can be recovered: why the first can't. `notes` are told once.
+fn nothing_left(missing: Vec<(Source, Error)>, notes: &[String]) -> Error {
+    let first = missing.into_iter().next().map(|(_, error)| error);
+    let error = first
+        .unwrap_or_else(|| Error::new(ErrorCode::InvalidArgument, "there is nothing to recover"));
+    told_first(error, notes)
 }
 
 /// Back in the guest, or here.
@@ -115,7 +139,7 @@ pub(super) async fn verify(
         Effect::Place { to, within, .. } => {
             Target::agreed(to.as_ref(), within.as_deref().map(AsRef::as_ref)).map(Some)
         }
-        Effect::Write { .. } => Ok(None),
+        Effect::Write { .. } | Effect::Omit { .. } => Ok(None),
     });
     Ok(Verified {
         targets: targets.collect::<Result<_, _>>()?,
@@ -161,7 +185,7 @@ impl Subject {
             vpg_identifier: chosen.vpg.id().to_owned(),
             checkpoint: chosen.checkpoint.id.to_string(),
             checkpoint_time: as_shown(time),
-            checkpoint_age: age(self.clock.at(), time),
+            checkpoint_age: age(self.clock.at(), time, now),
             expected_until: expected_until(&chosen.vpg.vpg, time),
             tag: chosen.tag(),
             decides: Decides::Effects {
@@ -243,20 +267,23 @@ fn utf8(destination: &Destination) -> Result<(), Error> {
     }
 }
 
-/// In the two largest units.
-fn age(now: Timestamp, then: Timestamp) -> String {
+/// In the two largest units, as of a moment that is named: the text is read later. `now` and `then` are by the ZVM's clock.
+fn age(now: Timestamp, then: Timestamp, made_at: Timestamp) -> String {
     let age = now.duration_since(then);
     if age < SignedDuration::ZERO {
-        return "which is in the future by the ZVM's clock".to_owned();
+        return format!(
+            "which was in the future by the ZVM's clock when this plan was made at {made_at:.0}"
+        );
     }
     let seconds = age.as_secs();
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s ago"),
-        (0, 0, minutes) => format!("{minutes} min {} s ago", seconds % 60),
-        (0, hours, minutes) => format!("{hours} h {minutes} min ago"),
-        (days, hours, _) => format!("{days} d {hours} h ago"),
-    }
+    let age = match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    };
+    format!("{age} before this plan was made at {made_at:.0}")
 }
 
 #[cfg(test)]
@@ -267,14 +294,21 @@ mod tests {
     fn ages_read_well() {
         let then: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         for (seconds, text) in [
-            (-5, "which is in the future by the ZVM's clock"),
-            (0, "0 s ago"),
-            (59, "59 s ago"),
-            (61, "1 min 1 s ago"),
-            (3_600 + 120, "1 h 2 min ago"),
-            (3 * 86_400 + 7_200, "3 d 2 h ago"),
+            (
+                -5,
+                "which was in the future by the ZVM's clock when this plan was",
+            ),
+            (0, "0 s before this plan was"),
+            (59, "59 s before this plan was"),
+            (61, "1 min 1 s before this plan was"),
+            (3_600 + 120, "1 h 2 min before this plan was"),
+            (3 * 86_400 + 7_200, "3 d 2 h before this plan was"),
         ] {
-            assert_eq!(age(then + SignedDuration::from_secs(seconds), then), text);
+            let now = then + SignedDuration::from_secs(seconds);
+            assert_eq!(
+                age(now, then, then),
+                format!("{text} made at 2026-01-01T00:00:00Z")
+            );
         }
     }
 }

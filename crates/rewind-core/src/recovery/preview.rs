@@ -4,13 +4,14 @@ use super::{
     look::{Looks, Permission},
     mounting::{free, while_mounted},
     path::{GuestPath, told_path},
-    pattern::{MATCHES_MAX, Pattern},
+    pattern::{MATCHES_MAX, Match, Pattern},
     plan::Subject,
-    resolve::{Folders, Mounted, resolve},
+    resolve::{Folders, Mounted, Resolved, resolve},
     session::Mount,
 };
 use crate::{
     Call, Error, ErrorCode,
+    guest::Restore,
     plan::{Seen, Source},
     rewind::Core,
     text,
@@ -20,7 +21,11 @@ use zvm_client::{PathItem, PathKind};
 
 /// What of a VM's disks is wanted, in the order of asking.
 #[derive(Debug)]
-pub(super) struct Wanted(Vec<Named>);
+pub(super) struct Wanted {
+    named: Vec<Named>,
+    /// They are to go back into the guest, where files are written and no folders.
+    restored: bool,
+}
 
 #[derive(Debug)]
 enum Named {
@@ -31,6 +36,8 @@ enum Named {
 /// Paths that were seen, and what there is to know about the others.
 pub(super) struct Found {
     pub sources: Vec<Source>,
+    /// What was named and can't be recovered, and why.
+    pub missing: Vec<(Source, Error)>,
     pub notes: Vec<String>,
 }
 
@@ -42,9 +49,13 @@ impl Named {
 }
 
 impl Wanted {
-    pub fn parse(paths: &Paths) -> Result<Self, Error> {
+    pub fn parse(paths: &Paths, restore: Option<Restore>) -> Result<Self, Error> {
+        let of = |named| Self {
+            named,
+            restored: restore.is_some(),
+        };
         let several = match paths {
-            Paths::One(path) => return Ok(Self(vec![Named::Path(GuestPath::parse(path)?)])),
+            Paths::One(path) => return Ok(of(vec![Named::Path(GuestPath::parse(path)?)])),
             Paths::Several(several) => several,
         };
         let invalid =
@@ -70,12 +81,12 @@ impl Wanted {
                 None => Named::Path(path),
             });
         }
-        Ok(Self(wanted))
+        Ok(of(wanted))
     }
 
     /// The patterns among them, as they are written.
     pub fn patterns(&self) -> Vec<String> {
-        let patterns = self.0.iter().filter_map(|named| match named {
+        let patterns = self.named.iter().filter_map(|named| match named {
             Named::Path(_) => None,
             Named::Pattern(path, _) => Some(path.written()),
         });
@@ -84,12 +95,10 @@ impl Wanted {
 
     /// Paths that nobody has looked for. Only without patterns.
     pub fn unseen(&self) -> Found {
-        let sources = self.0.iter().map(|named| Source {
-            path: named.path().written(),
-            seen: None,
-        });
+        let sources = self.named.iter().map(|named| unseen(named.path()));
         let mut found = Found {
             sources: sources.collect(),
+            missing: Vec::new(),
             notes: Vec::new(),
         };
         found.without_repetition();
@@ -107,7 +116,7 @@ impl Wanted {
         let watch = &call.watch();
         let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
         free(core, &mount, &subject.found.name(), watch).await?;
-        let paths = self.0.iter().map(|named| named.path().written());
+        let paths = self.named.iter().map(|named| named.path().written());
         let looks = Looks::begin(core, subject, call, permission, paths, None).await?;
         let looking = || "looking for what the patterns match".to_owned();
         let (result, ended) = while_mounted(core, mount, watch, async |session| {
@@ -127,22 +136,26 @@ impl Wanted {
     async fn find(&self, folders: &impl Folders) -> Result<Found, Error> {
         let mut found = Found {
             sources: Vec::new(),
+            missing: Vec::new(),
             notes: Vec::new(),
         };
-        for named in &self.0 {
+        for named in &self.named {
             match named {
-                Named::Path(path) => found.exactly(path, resolve(folders, path).await?.item)?,
+                Named::Path(path) => found.exactly(path, resolve(folders, path).await)?,
                 Named::Pattern(path, pattern) => match resolve(folders, path).await {
-                    // Something has just that name.
-                    Ok(resolved) => found.exactly(path, resolved.item)?,
                     Err(error) if error.code == ErrorCode::PathNotFound => {
-                        found.matching(path, pattern, folders).await?;
+                        let matches = pattern.matches(folders, !self.files_only(path)).await?;
+                        found.matching(path, matches, self.files_only(path))?;
                     }
-                    Err(error) => return Err(error),
+                    // Something has just that name.
+                    resolved => found.exactly(path, resolved)?,
                 },
             }
         }
         found.without_repetition();
+        if found.sources.is_empty() && !found.missing.is_empty() {
+            return Err(found.missing.swap_remove(0).1);
+        }
         if found.sources.len() > MATCHES_MAX {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,
@@ -152,33 +165,56 @@ impl Wanted {
         }
         Ok(found)
     }
+
+    /// What is of a Windows guest is placed on this host, folders as well.
+    fn files_only(&self, path: &GuestPath) -> bool {
+        self.restored && !matches!(path, GuestPath::Windows(..))
+    }
 }
 
 impl Found {
-    fn exactly(&mut self, path: &GuestPath, item: PathItem) -> Result<(), Error> {
-        if !item.downloadable {
-            return Err(not_carried(&item));
-        }
-        self.sources.push(source(path.written(), item));
+    fn exactly(
+        &mut self,
+        path: &GuestPath,
+        resolved: Result<Resolved, Error>,
+    ) -> Result<(), Error> {
+        let missing = match resolved {
+            Ok(Resolved { item, .. }) if item.downloadable => {
+                self.sources.push(source(path.written(), item));
+                return Ok(());
+            }
+            Ok(Resolved { item, .. }) => not_carried(&item),
+            Err(error) if error.code == ErrorCode::PathNotFound => error,
+            Err(error) => return Err(error),
+        };
+        self.missing.push((unseen(path), missing));
         Ok(())
     }
 
-    async fn matching(
+    fn matching(
         &mut self,
         path: &GuestPath,
-        pattern: &Pattern,
-        folders: &impl Folders,
+        matches: Vec<Match>,
+        files_only: bool,
     ) -> Result<(), Error> {
-        let matches = pattern.matches(folders).await?;
+        let paths: Vec<String> = matches.iter().map(|it| it.item.path.clone()).collect();
         let (mut any, before) = (false, self.notes.len());
         for found in matches {
-            if found.item.downloadable {
+            let why = if files_only && found.item.kind == PathKind::Folder {
+                let inside = format!("{}/", found.item.path);
+                if paths.iter().any(|path| path.starts_with(&inside)) {
+                    continue;
+                }
+                "a folder, and only files are restored".to_owned()
+            } else if found.item.downloadable {
                 any = true;
                 self.sources.push(source(found.path, found.item));
+                continue;
             } else {
-                let (path, why) = (told_path(&found.path), reason(&found.item));
-                self.notes.push(format!("left out: {path}: {why}"));
-            }
+                reason(&found.item)
+            };
+            let path = told_path(&found.path);
+            self.notes.push(format!("left out: {path}: {why}"));
         }
         if any {
             return Ok(());
@@ -213,6 +249,15 @@ impl Found {
             let at = at(source);
             !folders.iter().any(|folder| at.starts_with(folder)) && known.insert(at)
         });
+        self.missing
+            .retain(|(source, _)| known.insert(source.path.clone()));
+    }
+}
+
+fn unseen(path: &GuestPath) -> Source {
+    Source {
+        path: path.written(),
+        seen: None,
     }
 }
 

@@ -33,6 +33,8 @@ use tokio::time::Instant;
 use zvm_client::{FlrSessionId, PathItem, PathKind};
 
 const SHOWN_MAX_LEN: usize = 500;
+/// More incomplete folders than these are counted in an error; each is in the result.
+const INCOMPLETE_NAMED: usize = 3;
 
 pub(crate) async fn recover(
     core: &Arc<Core>,
@@ -294,29 +296,37 @@ impl Work<'_> {
         let effects = self.plan.effects().iter().zip(places).zip(recoveries);
         for ((effect, place), recovery) in effects {
             let source = effect.source();
-            let result = match (place, scratch) {
+            let result = match (effect, place, scratch) {
+                (Effect::Omit { code, why, .. }, ..) => Err(Error::new(*code, why)),
                 _ if gone => Err(self.left_the_journal()),
-                (Some(place), _) => {
+                (_, Some(place), _) => {
                     let placed = self.place(&folders, source, place, recovery).await;
                     placed.map(Step::Done)
                 }
-                (None, Some(scratch)) => self.fetch(&folders, source, scratch).await,
-                (None, None) => Err(Error::new(
+                (_, None, Some(scratch)) => self.fetch(&folders, source, scratch).await,
+                (_, None, None) => Err(Error::new(
                     ErrorCode::DestinationUnusable,
                     "there is no folder for what is on its way to the guest",
                 )),
             };
             match &result {
                 Ok(Step::Coming(_)) => {}
-                Ok(Step::Done(_)) => self.ended(recovery, None).await,
-                Err(error) => self.ended(recovery, Some(error)).await,
+                Ok(Step::Done(path)) => {
+                    let all = path.outcome.is_recovered();
+                    let failure = (!all).then_some(ErrorCode::NotAllRecovered);
+                    self.ended(recovery, failure).await;
+                }
+                Err(error) => self.ended(recovery, Some(error.code)).await,
             }
             match result {
                 Ok(step) => steps.push(step),
                 Err(error) if one || error.code == ErrorCode::Cancelled => return Err(error),
                 Err(error) => {
                     let outcome = match error.code {
-                        ErrorCode::DestinationExists => Outcome::Conflict,
+                        ErrorCode::DestinationExists | ErrorCode::GuestConflict => {
+                            Outcome::Conflict
+                        }
+                        _ if matches!(effect, Effect::Omit { .. }) => Outcome::Failed,
                         _ if gone => Outcome::Expired,
                         // About this host or the plan, not about the checkpoint.
                         ErrorCode::DestinationUnusable
@@ -325,7 +335,7 @@ impl Work<'_> {
                         _ if self.has_left_the_journal().await => Outcome::Expired,
                         _ => Outcome::Failed,
                     };
-                    gone = outcome == Outcome::Expired;
+                    gone |= outcome == Outcome::Expired;
                     steps.push(Step::Done(not_placed(source, outcome, &error)));
                 }
             }
@@ -359,7 +369,13 @@ impl Work<'_> {
         let mut paths = Vec::new();
         let effects = self.plan.effects().iter().zip(steps);
         for ((effect, step), recovery) in effects.zip(self.recoveries.clone()) {
-            let (Step::Coming(coming), Effect::Write { source, in_guest }) = (&step, effect) else {
+            let (
+                Step::Coming(coming),
+                Effect::Write {
+                    source, in_guest, ..
+                },
+            ) = (&step, effect)
+            else {
                 paths.extend(step.done());
                 continue;
             };
@@ -378,7 +394,8 @@ impl Work<'_> {
                 written
             };
             let written = written.await;
-            self.ended(recovery, written.as_ref().err()).await;
+            let failure = written.as_ref().err().map(|error| error.code);
+            self.ended(recovery, failure).await;
             match written {
                 Ok(path) => {
                     self.tell(&path);
@@ -496,7 +513,10 @@ impl Work<'_> {
         });
         Ok(RecoveredPath {
             path: shown_path(&source.path),
-            outcome: Outcome::Placed,
+            outcome: match skipped.is_empty() {
+                true => Outcome::Placed,
+                false => Outcome::Incomplete,
+            },
             why: None,
             guest_path: Some(guest_path),
             is_folder: item.kind == PathKind::Folder,
@@ -508,8 +528,8 @@ impl Work<'_> {
         })
     }
 
-    async fn ended(&self, recovery: RecoveryId, error: Option<&Error>) {
-        let failure = error.map(|error| error.code.as_str());
+    async fn ended(&self, recovery: RecoveryId, failure: Option<ErrorCode>) {
+        let failure = failure.map(ErrorCode::as_str);
         let ended = self
             .core
             .with_state(move |state| state.recovery_ended(recovery, failure));
@@ -599,14 +619,7 @@ impl Work<'_> {
         ended: &Ended,
     ) -> Recovery {
         let plan = self.plan;
-        let missing = paths
-            .iter()
-            .filter(|path| !path.outcome.is_recovered())
-            .count();
-        let error = (missing > 0).then(|| {
-            let message = format!("{missing} of {} paths were not recovered", paths.len());
-            Error::new(ErrorCode::NotAllRecovered, message).with_done(self.placed.clone())
-        });
+        let error = not_all(&paths).map(|error| error.with_done(self.placed.clone()));
         let guard = guest.and_then(|guest| guest.guard.as_ref());
         let before = guest.iter().flat_map(|guest| guest.notes.iter().cloned());
         self.notes.extend(before);
@@ -634,6 +647,40 @@ impl Work<'_> {
             error,
         }
     }
+}
+
+/// None where everything was recovered.
+fn not_all(paths: &[RecoveredPath]) -> Option<Error> {
+    let (mut missing, mut incomplete) = (0, Vec::new());
+    for path in paths {
+        match path.outcome {
+            Outcome::Incomplete => incomplete.push(path.left_out()),
+            outcome if outcome.is_recovered() => {}
+            _ => missing += 1,
+        }
+    }
+    if missing == 0 && incomplete.is_empty() {
+        return None;
+    }
+    let mut said = Vec::new();
+    if missing > 0 {
+        said.push(format!(
+            "{missing} of {} paths were not recovered",
+            paths.len()
+        ));
+    }
+    let more = incomplete.len().saturating_sub(INCOMPLETE_NAMED);
+    said.extend(incomplete.into_iter().take(INCOMPLETE_NAMED));
+    if more > 0 {
+        said.push(format!("{more} more are incomplete"));
+    }
+    let error = Error::new(ErrorCode::NotAllRecovered, said.join("; "));
+    Some(match missing {
+        0 => error.with_next(
+            "What was left out is not carried by file-level restore, or could not be unpacked here: where it matters, make it again by hand.",
+        ),
+        _ => error,
+    })
 }
 
 fn is_what(seen: &Seen, item: &PathItem) -> bool {

@@ -1,8 +1,9 @@
 //! Files that were written in guests, or were about to be.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
-use super::{State, StateError, millis};
+use super::{State, StateError, millis, timestamp};
 use crate::{
     ledger::{append, append_if, kinds},
     marker,
@@ -74,11 +75,22 @@ pub struct GuestWrite {
     pub previous_sha256: Option<String>,
     /// How it ended, once it has.
     pub outcome: Option<String>,
+    /// Why it ended so, where that was not as it should.
+    pub why: Option<String>,
+}
+
+/// The undoing of a restore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoneBy {
+    /// What people call it.
+    pub name: String,
+    /// When it had ended, by this host's clock.
+    pub at: Timestamp,
 }
 
 const SELECT: &str = "SELECT w.name, w.zvm, w.vm_identifier, w.vm, w.guest, w.kind, w.undoes, w.checkpoint_id, w.path, w.target, w.source,
      w.source_is_temporary, w.copy, w.copy_was_there, w.sha256, w.previous_sha256, e.outcome, w.owner,
-     EXISTS (SELECT 1 FROM guest_write_left l WHERE l.write = w.id)
+     EXISTS (SELECT 1 FROM guest_write_left l WHERE l.write = w.id), e.why
      FROM guest_write w LEFT JOIN guest_write_ended e ON e.write = w.id";
 
 impl State {
@@ -164,6 +176,34 @@ impl State {
         })
     }
 
+    /// What has undone the one of this name.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read.
+    pub fn guest_write_undone(
+        &self,
+        zvm: &str,
+        name: &str,
+    ) -> Result<Option<UndoneBy>, StateError> {
+        self.with(|open| {
+            open.database
+                .query_row(
+                    "SELECT w.name, e.at FROM guest_write w JOIN guest_write_ended e ON e.write = w.id
+                     WHERE w.zvm = ?1 AND w.undoes = ?2 AND e.outcome = 'restored' ORDER BY w.id DESC LIMIT 1",
+                    [zvm, name],
+                    |row| {
+                        Ok(UndoneBy {
+                            name: row.get(0)?,
+                            at: timestamp(row.get(1)?),
+                        })
+                    },
+                )
+                .optional()
+                .map_err(|source| StateError::database(&open.dir, source))
+        })
+    }
+
     /// Those in this VM's guest that did not end and that nobody is busy with, oldest first.
     ///
     /// # Errors
@@ -218,6 +258,21 @@ fn open_of(database: &Connection, owner: &str) -> rusqlite::Result<Vec<GuestWrit
     writes.collect()
 }
 
+/// Those of a process in the guest of a plan's VM, from the plan's checkpoint, since it was begun.
+pub(super) fn of_plan(
+    database: &Connection,
+    owner: &str,
+    plan: i64,
+) -> rusqlite::Result<Vec<GuestWrite>> {
+    let mut query = database.prepare_cached(&format!(
+        "{SELECT} JOIN plan p ON p.id = ?2 JOIN plan_begun b ON b.plan = p.id
+         WHERE w.owner = ?1 AND w.zvm = p.zvm AND w.vm_identifier = p.vm_identifier
+           AND w.checkpoint_id = p.checkpoint_id AND w.kind <> 'undo' AND w.at >= b.at ORDER BY w.id"
+    ))?;
+    let writes = query.query_map(params![owner, plan], row)?;
+    writes.collect()
+}
+
 /// Leaves those of a process that is no more to whoever reaches the guest next.
 pub(super) fn leave_those_of(
     database: &Transaction<'_>,
@@ -252,5 +307,6 @@ fn row(row: &Row<'_>) -> rusqlite::Result<GuestWrite> {
         sha256: row.get(14)?,
         previous_sha256: row.get(15)?,
         outcome: row.get(16)?,
+        why: row.get(19)?,
     })
 }

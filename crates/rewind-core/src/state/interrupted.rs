@@ -38,13 +38,24 @@ pub struct InterruptedGuard {
     pub at: Timestamp,
 }
 
+/// A plan whose process died while it carried it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterruptedPlan {
+    /// What people call it.
+    pub name: String,
+    /// Its canonical form.
+    pub body: String,
+    /// What the process has written in the guest of that VM from that checkpoint since, or was about to.
+    pub writes: Vec<GuestWrite>,
+}
+
 /// What a process that died had begun and left open.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Interrupted {
     /// Its guards.
     pub guards: Vec<InterruptedGuard>,
-    /// The ids of the plans that it was carrying out.
-    pub plans: Vec<String>,
+    /// The plans that it was carrying out.
+    pub plans: Vec<InterruptedPlan>,
     /// Files that it was writing in guests.
     pub guest_writes: Vec<GuestWrite>,
 }
@@ -227,28 +238,38 @@ fn close_calls(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::R
 struct OpenPlan {
     id: i64,
     name: String,
+    body: String,
 }
 
 fn open_plans(database: &Transaction<'_>, owner: &str) -> rusqlite::Result<Vec<OpenPlan>> {
     let mut query = database.prepare_cached(
-        "SELECT p.id, p.name FROM plan_begun b JOIN plan p ON p.id = b.plan WHERE b.owner = ?1
+        "SELECT p.id, p.name, p.body FROM plan_begun b JOIN plan p ON p.id = b.plan WHERE b.owner = ?1
            AND NOT EXISTS (SELECT 1 FROM plan_ended e WHERE e.plan = b.plan) ORDER BY p.id",
     )?;
     let plans = query.query_map([owner], |row| {
         Ok(OpenPlan {
             id: row.get(0)?,
             name: row.get(1)?,
+            body: row.get(2)?,
         })
     })?;
     plans.collect()
 }
 
 /// What of such a plan is complete stays.
-fn close_plans(database: &Transaction<'_>, owner: &str, now: i64) -> rusqlite::Result<Vec<String>> {
+fn close_plans(
+    database: &Transaction<'_>,
+    owner: &str,
+    now: i64,
+) -> rusqlite::Result<Vec<InterruptedPlan>> {
     let mut closed = Vec::new();
     for plan in open_plans(database, owner)? {
         plan_ended(database, plan.id, PlanEnd::Interrupted, now)?;
-        closed.push(plan.name);
+        closed.push(InterruptedPlan {
+            writes: guest_writes::of_plan(database, owner, plan.id)?,
+            name: plan.name,
+            body: plan.body,
+        });
     }
     Ok(closed)
 }

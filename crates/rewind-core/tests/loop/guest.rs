@@ -81,6 +81,7 @@ async fn a_file_is_replaced_after_a_guard_and_the_restore_can_be_undone() {
         "mode 06",
         "access control lists",
         "guarded first",
+        "(looked at 20",
     ] {
         assert!(summary.contains(said), "{said:?} is not in: {summary}");
     }
@@ -135,8 +136,17 @@ async fn a_file_is_replaced_after_a_guard_and_the_restore_can_be_undone() {
     world.rewind.undo_restore(&plan, &call()).await.unwrap();
     assert_eq!(fs::read(on_host(&world, FILE)).unwrap(), before);
     // What was undone is not there to be undone once more.
-    let error = world.rewind.plan_undo(&again, &call()).await.unwrap_err();
-    assert_eq!(error.code, ErrorCode::GuestConflict);
+    for (id, by) in [(&id, Some(&again)), (&again, None)] {
+        for error in [
+            world.rewind.plan_undo(id, &call()).await.unwrap_err(),
+            world.rewind.may_be_undone(id).await.unwrap_err(),
+        ] {
+            assert_eq!(error.code, ErrorCode::InvalidArgument, "{error}");
+            let said = format!("restore {id} was already undone at 2");
+            assert!(error.message.starts_with(&said), "{error}");
+            assert!(by.is_none_or(|by| error.next.contains(by)), "{error:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -239,6 +249,22 @@ async fn a_file_that_was_deleted_comes_back_and_goes_again() {
         .unwrap();
     let undone = world.rewind.undo_restore(&plan, &call()).await.unwrap();
     assert!(!on_host(&world, FILE).exists());
+    // Nothing was put in its place, so there is nothing to undo in that.
+    let database = world.folder().join("state/state.db");
+    let id: String = rusqlite::Connection::open(database)
+        .unwrap()
+        .query_row(
+            "SELECT name FROM guest_write WHERE kind = 'undo'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let error = world.rewind.may_be_undone(&id).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    assert!(
+        error.message.contains("moved a restored file away"),
+        "{error}"
+    );
     assert_eq!(
         fs::read(on_host(&world, undone.file.kept.as_ref().unwrap())).unwrap(),
         before
@@ -350,6 +376,7 @@ fn died(world: &World, name: &str) -> String {
             sha256: "0".repeat(64),
             previous_sha256: Some("1".repeat(64)),
             outcome: None,
+            why: None,
         })
         .unwrap();
     temporary
@@ -374,8 +401,12 @@ async fn what_a_process_that_died_left_is_told_by_the_next_and_removed_by_whoeve
     assert!(on_host(&world, &temporary).exists());
     // Who wants to undo it finds nothing to undo, and what was left is gone.
     let error = world.rewind.plan_undo("r-dead", &call()).await.unwrap_err();
-    assert_eq!(error.code, ErrorCode::GuestConflict);
-    for said in ["interrupted before", "removed", "nothing has to be undone"] {
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    for said in [
+        "interrupted before",
+        "removed",
+        "restore r-dead failed (interrupted): there is nothing to undo",
+    ] {
         assert!(error.message.contains(said), "{said:?}: {error}");
     }
     assert_eq!(beside(&world), [""; 0]);
@@ -519,4 +550,113 @@ async fn a_persons_stop_holds_replacing_and_undoing() {
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::Stopped);
     assert_eq!(fs::read(on_host(&world, FILE)).unwrap(), b"broken");
+}
+
+fn among(checkpoint: &str, paths: &[&str]) -> RecoverRequest {
+    RecoverRequest {
+        paths: Paths::Several(paths.iter().map(|&path| path.to_owned()).collect()),
+        ..restore("", checkpoint, Restore::Beside)
+    }
+}
+
+/// Looking into checkpoints is free.
+async fn seen() -> Option<(World, Sshd, String)> {
+    let (mut world, sshd, tag, _) = broken().await?;
+    let keys = json!({ "previews": "free", "guests": { "jp-ubuntu": sshd.guest() } });
+    world.rewind = world.with_config(&keys);
+    Some((world, sshd, tag))
+}
+
+async fn planned(world: &World, request: &RecoverRequest) -> Result<(Vec<String>, String), Error> {
+    let known = world.rewind.plan_recovery(request, &call()).await?;
+    let effects = known.plan.effects().iter();
+    let paths = effects.map(|effect| effect.source().path.clone()).collect();
+    Ok((paths, known.plan.summary(&known.digest)))
+}
+
+#[tokio::test]
+async fn folders_that_a_pattern_matches_are_left_out_of_a_restore() {
+    let Some((world, _sshd, tag)) = seen().await else {
+        return;
+    };
+    let (paths, summary) = planned(&world, &among(&tag, &["/etc/nginx/*"]))
+        .await
+        .unwrap();
+    assert_eq!(paths, ["/etc/nginx/nginx.conf"]);
+    for folder in ["sites-available", "sites-enabled"] {
+        let said = format!("left out: /etc/nginx/{folder}: a folder, and only files are restored");
+        assert!(summary.contains(&said), "{said:?} is not in: {summary}");
+    }
+    // What is in them can be meant, and then they are only on the way.
+    let (paths, summary) = planned(&world, &among(&tag, &["/etc/nginx/**"]))
+        .await
+        .unwrap();
+    assert_eq!(
+        paths,
+        ["/etc/nginx/nginx.conf", "/etc/nginx/sites-available/app"]
+    );
+    assert!(
+        !summary.contains("sites-available: a folder")
+            && summary.contains("left out: /etc/nginx/sites-enabled/app: "),
+        "{summary}"
+    );
+    // Nothing is left.
+    let error = planned(&world, &among(&tag, &["/etc/nginx/sites-*"]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::PathNotFound);
+    assert!(error.message.contains("a folder"), "{error}");
+    // One that is named is refused.
+    let named = among(&tag, &["/etc/ho*s", "/etc/nginx"]);
+    let error = planned(&world, &named).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    assert!(error.next.contains("/etc/nginx/*"), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_restored_does_not_keep_the_others_from_it() {
+    let Some((world, _sshd, tag)) = seen().await else {
+        return;
+    };
+    // Without a pattern, and with one.
+    for paths in [
+        &[FILE, "/etc/mtab", "/etc/hosts"][..],
+        &[FILE, "/etc/mtab", "/etc/ho*s"],
+    ] {
+        let request = among(&tag, paths);
+        let (planned, summary) = planned(&world, &request).await.unwrap();
+        assert_eq!(planned, [FILE, "/etc/hosts", "/etc/mtab"]);
+        assert!(summary.contains("is left out  "), "{summary}");
+        let recovery = restored(&world, request).await.unwrap();
+        let outcomes = recovery
+            .paths
+            .iter()
+            .map(|path| path.outcome.is_recovered());
+        assert_eq!(outcomes.collect::<Vec<_>>(), [true, true, false]);
+        assert!(recovery.paths[2].why.is_some());
+        assert_eq!(recovery.error.unwrap().code, ErrorCode::NotAllRecovered);
+    }
+    let error = planned(&world, &among(&tag, &["/etc/mtab"]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::GuestConflict);
+}
+
+#[tokio::test]
+async fn the_same_restore_asked_for_again_is_the_same_plan() {
+    let Some((world, _sshd, tag, _)) = broken().await else {
+        return;
+    };
+    let request = restore(FILE, &tag, Restore::Replace);
+    let first = world
+        .rewind
+        .plan_recovery_once(&request, &call())
+        .await
+        .unwrap();
+    let again = world
+        .rewind
+        .plan_recovery_once(&request, &call())
+        .await
+        .unwrap();
+    assert_eq!(first.plan.id, again.plan.id);
 }

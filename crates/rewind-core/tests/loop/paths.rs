@@ -57,11 +57,11 @@ async fn several_paths_are_one_plan_and_one_mount() {
     assert!(paths.iter().all(|path| summary.contains(path)), "{summary}");
     approve(&world.rewind, &known).await.unwrap();
     let recovery = world.rewind.recover(&known.plan.id, &call()).await.unwrap();
-    assert_eq!(
-        outcomes(&recovery),
-        paths.map(|path| (path, Outcome::Placed))
-    );
-    assert!(recovery.error.is_none() && recovery.one.is_none());
+    // There is a link in that folder, and FLR carries none.
+    let became = [Outcome::Placed, Outcome::Placed, Outcome::Incomplete];
+    let expected: Vec<_> = paths.into_iter().zip(became).collect();
+    assert_eq!(outcomes(&recovery), expected);
+    assert!(recovery.one.is_none());
     assert_eq!(world.mounts(), 1);
     for path in &recovery.paths {
         let original = world.sim.guest_path("jp-ubuntu", &path.path).unwrap();
@@ -389,7 +389,12 @@ async fn folders_of_several_paths_come_whole() {
         ..several(&tag, &["/etc/n*", "/srv/app"])
     };
     let recovery = agreed(&world.rewind, &request, &call()).await.unwrap();
-    assert!(recovery.error.is_none(), "{recovery:?}");
+    let error = recovery.error.as_ref().unwrap();
+    assert!(
+        error.message.contains("/etc/nginx, 1 was left out")
+            && !error.message.contains("not recovered"),
+        "{error}"
+    );
     let nginx = world.recover_dir().join("back/nginx");
     assert!(
         nginx.join("nginx.conf").is_file() && world.recover_dir().join("back/app/app.db").is_file()
@@ -400,7 +405,81 @@ async fn folders_of_several_paths_come_whole() {
         .find(|path| path.path == "/etc/nginx")
         .unwrap();
     assert!(
-        folder.is_folder && folder.files.len() == 2 && !folder.skipped.is_empty(),
+        folder.is_folder && folder.files.len() == 2 && folder.skipped.len() == 1,
         "{folder:?}"
     );
+}
+
+#[tokio::test]
+async fn a_named_path_that_is_missing_is_told_as_failed_also_where_another_is_a_pattern() {
+    let world = free().await;
+    let tag = pinned(&world).await;
+    let paths = ["/etc/nothing", "/etc/ho*s", "/etc/mtab"];
+    let known = plan(&world.rewind, &several(&tag, &paths)).await.unwrap();
+    let summary = known.plan.summary(&known.digest);
+    for said in [
+        "/etc/hosts",
+        "is left out  path_not_found: /etc/nothing is not on",
+        "is left out  not_downloadable: ",
+        "the path is downloaded",
+    ] {
+        assert!(summary.contains(said), "{said:?} is not in: {summary}");
+    }
+    approve(&world.rewind, &known).await.unwrap();
+    let recovery = world.rewind.recover(&known.plan.id, &call()).await.unwrap();
+    assert_eq!(
+        outcomes(&recovery),
+        [
+            ("/etc/hosts", Outcome::Placed),
+            ("/etc/nothing", Outcome::Failed),
+            ("/etc/mtab", Outcome::Failed),
+        ]
+    );
+    let why: Vec<_> = recovery.paths.iter().map(|path| &path.why).collect();
+    let begins = |why: &Option<String>, code| why.as_ref().unwrap().starts_with(code);
+    assert!(
+        begins(why[1], "path_not_found: ") && begins(why[2], "not_downloadable: "),
+        "{why:?}"
+    );
+    let error = recovery.error.unwrap();
+    assert_eq!(error.code, ErrorCode::NotAllRecovered);
+    assert!(error.message.contains("2 of 3"), "{error}");
+    // Each is accounted for in the ledger.
+    let failed = "SELECT count(*) FROM recovery_ended WHERE failure IS NOT NULL";
+    assert_eq!(world.state(failed), 2);
+
+    // Where nothing is left, that is no plan.
+    for path in ["/etc/nothing*", "/etc/nothing"] {
+        let error = plan(&world.rewind, &several(&tag, &["/etc/[n]othing", path])).await;
+        assert_eq!(error.unwrap_err().code, ErrorCode::PathNotFound);
+    }
+    assert_eq!(world.sim.flr_sessions(), []);
+}
+
+#[tokio::test]
+async fn a_folder_with_what_is_not_carried_is_incomplete() {
+    let world = World::new().await;
+    let folder = world.sim.guest_path("jp-ubuntu", "/srv/links").unwrap();
+    fs::create_dir(&folder).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        std::os::unix::fs::symlink("/etc/hosts", folder.join(name)).unwrap();
+    }
+    let tag = pinned(&world).await;
+    let request = recovery("jp-ubuntu", "/srv/links", &tag);
+    let recovery = agreed(&world.rewind, &request, &call()).await.unwrap();
+    let one = recovery.one.as_ref().unwrap();
+    assert_eq!(
+        (one.outcome, one.bytes, one.skipped.len()),
+        (Outcome::Incomplete, 0, 4)
+    );
+    let error = recovery.error.as_ref().unwrap();
+    assert_eq!(error.code, ErrorCode::NotAllRecovered);
+    for said in ["/srv/links", "4 were left out", "a: ", "and 1 more"] {
+        assert!(error.message.contains(said), "{said:?}: {error}");
+    }
+    assert!(error.next.contains("not carried"), "{error:?}");
+    let said = "SELECT count(*) FROM recovery_ended WHERE failure = 'not_all_recovered'";
+    assert_eq!(world.state(said), 1);
+    let ended = "SELECT count(*) FROM plan_ended WHERE outcome = 'not_all'";
+    assert_eq!(world.state(ended), 1);
 }

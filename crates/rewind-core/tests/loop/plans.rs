@@ -52,7 +52,7 @@ async fn nothing_is_mounted_before_somebody_has_agreed() {
         &known.plan.checkpoint_time,
         known.plan.tag.as_deref().unwrap(),
         "/etc/hosts",
-        "s ago",
+        &format!("s before this plan was made at {:.0}", known.plan.made_at),
         "an estimate",
         world.recover_dir().to_str().unwrap(),
         &known.plan.id,

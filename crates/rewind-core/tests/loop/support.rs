@@ -241,8 +241,10 @@ pub async fn recovered(
     call: &Call,
 ) -> Result<Recovered, Error> {
     let recovery = agreed(rewind, &request, call).await?;
-    assert!(recovery.error.is_none() && recovery.paths.is_empty());
     let one = recovery.one.unwrap();
+    // What was left out is no success.
+    assert_eq!(recovery.error.is_none(), one.skipped.is_empty());
+    assert!(recovery.paths.is_empty());
     Ok(Recovered {
         checkpoint: recovery.checkpoint,
         tag: recovery.tag,

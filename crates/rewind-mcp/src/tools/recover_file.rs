@@ -42,8 +42,9 @@ pub struct Arguments {
     /// Back into the VM's guest over SSH, where the operator has configured a way in, instead of to the host of this server:
     /// "beside" puts each file next to the present one, "replace" in its place, after a guard; what it replaces is kept.
     restore: Option<Restoring>,
-    /// Where it lands: a path within the configured recovery folder; of several paths, the folder for all of them. Without it,
-    /// `<vm>/<checkpoint>/<path>`. What exists already is never overwritten.
+    /// Where it lands, within the configured recovery folder. With `path`: the new file or folder itself, its name included; an
+    /// existing folder, or one that ends in "/", gets it under its own name. With `paths`, also a single one: the folder that gets
+    /// each under its own name. Without it, `<vm>/<checkpoint>/<path>`. What exists already is never overwritten.
     #[schemars(length(min = 1, max = 1024))]
     destination: Option<String>,
     /// The plan that a human has decided on, as an earlier answer named it: that one is carried out, once, as it was shown.

@@ -170,6 +170,7 @@ fn row(known: &KnownPlan) -> Row {
                 let to = match effect {
                     Effect::Place { to, .. } => text::display(to, PATH_MAX_LEN),
                     Effect::Write { in_guest, .. } => format!("guest:{}", written(&in_guest.to)),
+                    Effect::Omit { code, .. } => format!("none ({})", code.as_str()),
                 };
                 (written(&effect.source().path), to)
             })

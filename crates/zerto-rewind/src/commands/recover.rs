@@ -104,6 +104,8 @@ async fn plan(session: &Session, request: &RecoverRequest) -> Result<KnownPlan, 
 
 /// Where the person sits.
 pub(super) struct Desk<'a> {
+    /// What was not done where nobody agrees.
+    nothing: &'static str,
     yes: bool,
     /// The passphrase was typed, or none is needed.
     permitted: bool,
@@ -111,8 +113,14 @@ pub(super) struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
+    /// For what begins with a mount.
     pub(super) fn new(yes: bool, interrupt: &'a Interrupt) -> Self {
+        Self::for_what("nothing was mounted", yes, interrupt)
+    }
+
+    pub(super) fn for_what(nothing: &'static str, yes: bool, interrupt: &'a Interrupt) -> Self {
         Self {
+            nothing,
             yes,
             permitted: false,
             interrupt,
@@ -130,7 +138,10 @@ impl<'a> Desk<'a> {
         };
         Err(Error::new(
             ErrorCode::ConfirmationRequired,
-            format!("nothing was mounted: {why} there is no terminal here (stdin and stderr)"),
+            format!(
+                "{}: {why} there is no terminal here (stdin and stderr)",
+                self.nothing
+            ),
         )
         .with_next("Run the command in a terminal, and read there what it is going to do."))
     }
@@ -145,7 +156,7 @@ impl<'a> Desk<'a> {
             || tokio::select! {
                 agrees = terminal::agrees(question) => agrees,
                 () = self.interrupt.token().cancelled_owned() => {
-                    return Err(Error::new(ErrorCode::Cancelled, "nothing was mounted"));
+                    return Err(Error::new(ErrorCode::Cancelled, self.nothing));
                 }
             };
         if agrees && !self.permitted {
@@ -230,7 +241,7 @@ fn show(recovery: &Recovery) -> String {
 
 fn became(path: &RecoveredPath, of: &str) -> String {
     let name = output::lines(path.guest_path.as_deref().unwrap_or(&path.path));
-    if !path.outcome.is_recovered() {
+    if !path.outcome.is_recovered() && path.outcome != Outcome::Incomplete {
         let why = output::lines(path.why.as_deref().unwrap_or_default());
         let outcome = path.outcome.as_str().red().bold().to_string();
         return format!("{outcome} {}\n  {of}\n  {why}\n", name.bold());
@@ -247,6 +258,10 @@ fn became(path: &RecoveredPath, of: &str) -> String {
     let left_out: String = left_out
         .map(|skipped| format!("left out: {}\n", output::lines(skipped)))
         .collect();
+    let incomplete = match path.outcome {
+        Outcome::Incomplete => format!("\n  {} left out", path.skipped.len()),
+        _ => String::new(),
+    };
     let more_left_out = match path.skipped.len().saturating_sub(FILES_SHOWN) {
         0 => String::new(),
         more => format!("… and {more} more left out\n"),
@@ -255,11 +270,15 @@ fn became(path: &RecoveredPath, of: &str) -> String {
         Outcome::Restored => "Restored",
         Outcome::Beside => "Put beside",
         Outcome::Unchanged => "Unchanged",
+        Outcome::Incomplete => "Recovered in part",
         _ => "Recovered",
     };
+    let what = match path.outcome {
+        Outcome::Incomplete => what.yellow().bold().to_string(),
+        _ => what.green().bold().to_string(),
+    };
     format!(
-        "{} {}\n  {of}\n  {} bytes, {}\n\n{files}{more}{left_out}{more_left_out}",
-        what.green().bold(),
+        "{what} {}\n  {of}\n  {} bytes, {}{incomplete}\n\n{files}{more}{left_out}{more_left_out}",
         name.bold(),
         path.bytes,
         whereto(path),

@@ -21,9 +21,11 @@ pub async fn run(
     output: Output,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
-    let mut desk = Desk::new(arguments.yes, interrupt);
-    desk.is_there()?;
     let session = Session::open(config, interrupt)?;
+    // Nobody is asked about what can't be.
+    session.rewind().may_be_undone(&arguments.id).await?;
+    let mut desk = Desk::for_what("nothing was undone", arguments.yes, interrupt);
+    desk.is_there()?;
     let plan = session
         .run(async |rewind, call| rewind.plan_undo(&arguments.id, &call).await)
         .await?;

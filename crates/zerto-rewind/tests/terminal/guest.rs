@@ -55,6 +55,14 @@ async fn a_file_is_replaced_and_put_back() {
     assert_eq!(fs::read(&file).unwrap(), before);
     let id = result["restored"]["restore_id"].as_str().unwrap();
 
+    // Nothing is mounted for that, with a terminal or without.
+    let run = world.run(&["undo-restore", id]).await;
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("nothing was undone") && !run.stderr.contains("mounted"),
+        "{}",
+        run.stderr
+    );
     let (run, screen) = agreed(&world, &["undo-restore", id], "Undo this restore? [y/N]").await;
     assert_eq!(run.code, 0, "{}{screen}", run.stdout);
     assert!(
@@ -63,12 +71,12 @@ async fn a_file_is_replaced_and_put_back() {
         run.stdout
     );
     assert_eq!(fs::read(&file).unwrap(), b"broken");
-    // Without a terminal, and of a restore that is not known.
-    let run = world.run(&["undo-restore", id]).await;
-    assert_eq!(run.code, 3, "{}", run.stderr);
-    let (_, child) = Terminal::start(&mut world.command(&["undo-restore", "r-0"]), false);
-    let run = Run::of(child.wait_with_output().await.unwrap());
-    assert_eq!(run.code, 2);
+    // Nobody is asked about what can't be undone, with a terminal or without.
+    for (id, said) in [(id, "was already undone at 20"), ("r-0", "is not known")] {
+        let run = world.run(&["undo-restore", id]).await;
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(said), "{said:?}: {}", run.stderr);
+    }
 }
 
 #[tokio::test]
@@ -99,26 +107,30 @@ async fn a_restore_that_was_killed_leaves_the_old_file_and_is_told_and_cleaned_u
     let asked = sshd.asked();
     let begins = asked.iter().rposition(|line| line.starts_with("1 "));
     let requests = &asked[begins.unwrap()..];
-    let rename = 1 + requests
-        .iter()
-        .position(|line| line.contains("posix-rename"))
-        .unwrap();
+    let first = |what: &str| {
+        let found = requests.iter().position(|line| line.contains(what));
+        1 + found.unwrap()
+    };
+    let (rename, looks) = (first("posix-rename"), first("zerto-replaced-"));
     for name in names() {
         fs::remove_file(on_host("/home/justin").join(name)).unwrap();
     }
     fs::write(on_host(FILE), "broken").unwrap();
 
-    sshd.control(&format!("hold {rename}\n"));
-    let (mut terminal, mut child) = Terminal::start(&mut world.command(&restore), false);
-    terminal.shows("Recover this? [y/N]").await;
-    // What was asked for the plan.
-    sshd.asked();
-    terminal.types("y");
-    sshd.asks(rename).await;
-    child.kill().await.unwrap();
-    drop(terminal);
-    sshd.control("");
-    assert_eq!(fs::read(on_host(FILE)).unwrap(), b"broken");
+    let killed = async |request: usize| {
+        let (mut terminal, mut child) = Terminal::start(&mut world.command(&restore), false);
+        terminal.shows("Recover this? [y/N]").await;
+        // What was asked for the plan.
+        sshd.asked();
+        sshd.control(&format!("hold {request}\n"));
+        terminal.types("y");
+        sshd.asks(request).await;
+        child.kill().await.unwrap();
+        drop(terminal);
+        sshd.control("");
+        assert_eq!(fs::read(on_host(FILE)).unwrap(), b"broken");
+    };
+    killed(rename).await;
     assert_eq!(names().len(), 2, "{:?}", names());
 
     // Whatever comes next tells it, and says by which command it is cleaned up.
@@ -126,6 +138,7 @@ async fn a_restore_that_was_killed_leaves_the_old_file_and_is_told_and_cleaned_u
     assert_eq!(run.code, 0, "{}", run.stderr);
     let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("a restore was interrupted"), "{said}");
+    assert_eq!(said.matches("interrupted").count(), 1, "{said}");
     let id = said.split("undo-restore ").nth(1).unwrap();
     let id: String = id
         .chars()
@@ -133,8 +146,38 @@ async fn a_restore_that_was_killed_leaves_the_old_file_and_is_told_and_cleaned_u
         .collect();
     let (_, child) = Terminal::start(&mut world.command(&["undo-restore", &id]), false);
     let run = Run::of(child.wait_with_output().await.unwrap());
-    assert_eq!(run.code, 1, "there is nothing to undo");
+    assert_eq!(run.code, 2, "there is nothing to undo");
     assert_eq!(names(), [""; 0]);
+
+    // One that reaches the guest itself says what it has found there, and nothing else about it; and the next one nothing.
+    killed(rename).await;
+    for told in [1, 0] {
+        let (mut terminal, child) = Terminal::start(&mut world.command(&restore), false);
+        terminal.shows("Recover this? [y/N]").await;
+        terminal.types("n");
+        child.wait_with_output().await.unwrap();
+        let screen = terminal.end();
+        assert_eq!(screen.matches("interrupted").count(), told, "{screen}");
+        assert_eq!(names(), [""; 0]);
+    }
+    // Killed while it looks what is there: nothing was written yet.
+    killed(looks).await;
+    assert_eq!(names(), [""; 0]);
+    for told in [1, 0] {
+        let run = world.run(&["find", "app01"]).await;
+        assert_eq!(
+            run.stderr.matches("interrupted").count(),
+            told,
+            "{}",
+            run.stderr
+        );
+        let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            said.contains("before anything was written in the guest"),
+            told == 1,
+            "{said}"
+        );
+    }
     assert_eq!(fs::read(on_host(FILE)).unwrap(), b"broken");
     assert!(world.sim.flr_sessions().is_empty());
 }

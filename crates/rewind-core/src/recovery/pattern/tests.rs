@@ -19,7 +19,7 @@ const LINUX: &[&str] = &[
 async fn matches(tree: &[&str], pattern: &str) -> Result<Vec<String>, Error> {
     let path = GuestPath::parse(pattern)?;
     let pattern = Pattern::of(&path)?.expect("it has a wildcard");
-    let found = pattern.matches(&Tree::new(tree)).await?;
+    let found = pattern.matches(&Tree::new(tree), true).await?;
     Ok(found.into_iter().map(|found| found.path).collect())
 }
 
