@@ -78,7 +78,7 @@ struct Remembered {
 impl CertificateJudge for Remembered {
     fn judge(&self, shown: Fingerprint) -> Result<(), CertificateRefusal> {
         let undecided = |error: StateError| CertificateRefusal::Undecided {
-            reason: error.to_string(),
+            reason: error.advice(),
         };
         if let Some(known) = self.state.certificate(&self.zvm).map_err(undecided)? {
             return same(known.sha256, shown, false);

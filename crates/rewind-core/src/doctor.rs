@@ -9,6 +9,7 @@ mod check;
 mod connection;
 mod files;
 mod folders;
+mod guests;
 mod rights;
 mod sessions;
 mod zvm;
@@ -80,8 +81,11 @@ pub mod id {
     /// No guard or recovery was interrupted lately.
     pub const INTERRUPTED: &str = "interrupted";
 
+    /// The ways into guests work: one check for each.
+    pub const GUESTS: &str = "guests";
+
     /// All of them.
-    pub const ALL: [&str; 23] = [
+    pub const ALL: [&str; 24] = [
         CONFIGURATION,
         CONFIG_FILE,
         SECRET,
@@ -105,6 +109,7 @@ pub mod id {
         RIGHT_TO_MOUNT,
         SESSIONS,
         INTERRUPTED,
+        GUESTS,
     ];
 }
 
@@ -192,6 +197,11 @@ pub async fn run(file: Result<PathBuf, Error>, call: &Call) -> Result<Report, Er
         (Err(cause), _, _) | (_, Err(cause), _) | (_, _, Err(cause)) => Err(cause),
     };
     zvm::run(&config, zvm, state, &mut report, call).await?;
+    let guests = async { Ok(guests::checks(&config).await) };
+    let guests = watch
+        .during(|| "connecting to the guests".to_owned(), guests)
+        .await?;
+    guests.into_iter().for_each(|check| report.add(check));
     Ok(report)
 }
 

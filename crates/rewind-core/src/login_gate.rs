@@ -1,6 +1,6 @@
 //! The state's count of refused logins, as the client asks for it.
 use crate::state::{
-    LoginAttempt as Reserved, LoginBlocked as Blocked, LoginError, LoginOutcome, State,
+    LoginAttempt as Reserved, LoginBlocked as Blocked, LoginError, LoginOutcome, State, StateError,
 };
 use std::{
     sync::{Mutex, PoisonError},
@@ -27,15 +27,44 @@ impl StateGate {
     }
 
     fn ended(&self, outcome: LoginOutcome) {
+        self.told(|reserved| self.state.login_ended(reserved, outcome));
+    }
+
+    fn told(&self, tell: impl FnOnce(Reserved) -> Result<(), StateError>) {
         let reserved = self
             .reserved
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(reserved) = reserved
-            && let Err(error) = self.state.login_ended(reserved, outcome)
+            && let Err(error) = tell(reserved)
         {
             tracing::warn!(%error, "the outcome of a login can't be remembered; it counts as a refused one");
+        }
+    }
+}
+
+impl StateGate {
+    /// Why none is sent, with what the ZVM itself had said.
+    fn reason(&self, error: &LoginError, attempt: &LoginAttempt<'_>) -> String {
+        match error {
+            LoginError::State(error) => error.advice(),
+            LoginError::Blocked(Blocked::Busy { .. }) => error.to_string(),
+            LoginError::Blocked(blocked) => {
+                let said = self
+                    .state
+                    .login_refusal(&self.zvm, attempt.account, attempt.secret);
+                match said {
+                    Ok(Some(said)) => {
+                        format!("{blocked}. When the ZVM refused it last, it said: {said}")
+                    }
+                    Ok(None) => blocked.to_string(),
+                    Err(error) => {
+                        tracing::debug!(%error, "what the ZVM said last can't be told");
+                        blocked.to_string()
+                    }
+                }
+            }
         }
     }
 }
@@ -48,7 +77,7 @@ impl LoginGate for StateGate {
             .map_err(|error| LoginBlocked {
                 retry_after: retry_after(&error),
                 undecided: matches!(error, LoginError::State(_)),
-                reason: error.to_string(),
+                reason: self.reason(&error, attempt),
             })?;
         *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
         Ok(())
@@ -58,8 +87,8 @@ impl LoginGate for StateGate {
         self.ended(LoginOutcome::Accepted);
     }
 
-    fn refused(&self, _: &LoginAttempt<'_>) {
-        self.ended(LoginOutcome::Refused);
+    fn refused(&self, _: &LoginAttempt<'_>, said: &str) {
+        self.told(|reserved| self.state.login_refused(reserved, said));
     }
 
     fn unanswered(&self, _: &LoginAttempt<'_>, sent: bool) {

@@ -14,7 +14,7 @@ use std::{
 #[non_exhaustive]
 pub enum UnsafeWay {
     /// Any user of this host may rename and replace what is in a folder on the way.
-    #[error("{}: any user of this host may replace what is in it (mode {mode:04o}, no sticky bit): run `chmod o-w '{}'`, or name another folder", folder.display(), folder.display())]
+    #[error("any user of this host may replace what is in {} (mode {mode:04o}, no sticky bit)", folder.display())]
     OpenToAll {
         /// The folder on the way.
         folder: PathBuf,
@@ -22,7 +22,7 @@ pub enum UnsafeWay {
         mode: u32,
     },
     /// A link on the way is another user's.
-    #[error("{}: is a link that belongs to user {owner}, not to you ({user}): name the folder that is meant, without the link", link.display())]
+    #[error("{} is a link that belongs to user {owner}, not to you ({user})", link.display())]
     ForeignLink {
         /// The link.
         link: PathBuf,
@@ -32,13 +32,42 @@ pub enum UnsafeWay {
         user: u32,
     },
     /// It can't be looked at.
-    #[error("{}: cannot be looked at: {source}", path.display())]
+    #[error("{} cannot be looked at: {source}", path.display())]
     Io {
         /// What.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
+}
+
+impl UnsafeWay {
+    /// As a text tells it that has just named `path`: without naming the same again.
+    #[must_use]
+    pub fn told_of(&self, path: &Path) -> String {
+        let (Self::OpenToAll { folder: named, .. }
+        | Self::ForeignLink { link: named, .. }
+        | Self::Io { path: named, .. }) = self;
+        let told = self.to_string();
+        match named == path {
+            true => told.replacen(&path.display().to_string(), "it", 1),
+            false => told,
+        }
+    }
+
+    /// What to do about it, besides naming another place.
+    #[must_use]
+    pub fn next(&self) -> String {
+        match self {
+            Self::OpenToAll { folder, .. } => {
+                format!("Run `chmod o-w {}`", crate::config::word(folder))
+            }
+            Self::ForeignLink { .. } => {
+                "Name the folder that is meant, without the link".to_owned()
+            }
+            Self::Io { .. } => "Give this user permission to look at it".to_owned(),
+        }
+    }
 }
 
 /// A file in a folder of this user's that is not this user's own.
@@ -371,9 +400,16 @@ mod tests {
         check_way(&folder.join("not/there")).unwrap();
         mode(&open, 0o777);
         for path in [&folder, &open, &open.join("new"), &folder.join("not/there")] {
-            let error = check_way(path).unwrap_err().to_string();
-            let fix = format!("chmod o-w '{}'", open.canonicalize().unwrap().display());
-            assert!(error.contains(&fix), "{error}");
+            let error = check_way(path).unwrap_err();
+            let real = open.canonicalize().unwrap().display().to_string();
+            assert!(error.to_string().contains(&real), "{error}");
+            assert_eq!(error.next(), format!("Run `chmod o-w {real}`"));
+            // Where the path is named already, it is not named again.
+            let told = error.told_of(Path::new(&real));
+            assert!(
+                told.contains("what is in it") && !told.contains(&real),
+                "{told}"
+            );
         }
         // As /tmp.
         mode(&open, 0o1777);

@@ -16,6 +16,7 @@ mod guards;
 mod guest_writes;
 mod inserts;
 pub(crate) mod interrupted;
+pub(crate) mod lately;
 mod logins;
 mod looks;
 mod outcomes;

@@ -418,7 +418,7 @@ mod unix {
             ));
             assert!(
                 error.to_string().contains(&format!("mode {mode:o}"))
-                    && error.to_string().contains("chmod 700")
+                    && error.next().unwrap().contains("chmod 700")
             );
         }
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();

@@ -422,3 +422,15 @@ async fn a_file_comes_back_whatever_the_name_of_its_vpg_is() {
         assert_eq!(run.code, 0, "{vpg:?}: {}", terminal.end());
     }
 }
+
+#[tokio::test]
+async fn what_is_waited_for_is_shown_while_the_zvm_says_nothing() {
+    let world = World::new().await;
+    world.sim.add_fault(zvm_sim::Fault::hold("GET", "/v1/vms"));
+    let (terminal, child) = Terminal::start(&mut world.command(&["find", "jp-ubuntu"]), false);
+    world.sim.wait_for(|view| view.held().count() > 0).await;
+    terminal.shows("looking for jp-ubuntu").await;
+    world.sim.let_go();
+    let run = Run::of(child.wait_with_output().await.unwrap());
+    assert_eq!(run.code, 0, "{}", terminal.end());
+}

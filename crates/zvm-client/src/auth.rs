@@ -294,7 +294,10 @@ impl Auth {
         let outcome = self.request(form, &[secret.expose_secret()]).await;
         match &outcome {
             Ok(_) => permitted.settle(LoginGate::accepted),
-            Err(Denial::Refused(_)) => permitted.settle(LoginGate::refused),
+            Err(Denial::Refused(refusal)) => {
+                let said = refusal.to_string();
+                permitted.settle(|gate, attempt| gate.refused(attempt, &said));
+            }
             Err(denial) => permitted.sent = denial.leaves_open(),
         }
         outcome
@@ -439,7 +442,7 @@ struct Permitted<'a> {
 }
 
 impl<'a> Permitted<'a> {
-    fn settle(&mut self, outcome: fn(&(dyn LoginGate + 'a), &LoginAttempt<'_>)) {
+    fn settle(&mut self, outcome: impl FnOnce(&(dyn LoginGate + 'a), &LoginAttempt<'_>)) {
         self.settled = true;
         outcome(self.gate, &self.attempt);
     }

@@ -306,7 +306,10 @@ impl Zvm {
                 request = request.json(body);
             }
             sent.store(call.effect == Effect::Change, Ordering::Relaxed);
-            let reply = transport.exchange(request, call.limit).await;
+            let reply = match call.effect {
+                Effect::None => transport.ask(request, call.limit).await,
+                Effect::Change => transport.exchange(request, call.limit).await,
+            };
             if reply.as_ref().is_err_and(Failure::is_untouched) {
                 sent.store(false, Ordering::Relaxed);
             }

@@ -36,8 +36,8 @@ pub trait LoginGate: std::fmt::Debug + Send + Sync {
     fn permit(&self, attempt: &LoginAttempt<'_>) -> Result<(), LoginBlocked>;
     /// The ZVM accepted it.
     fn accepted(&self, attempt: &LoginAttempt<'_>);
-    /// The ZVM refused the credentials.
-    fn refused(&self, attempt: &LoginAttempt<'_>);
+    /// The ZVM refused the credentials, in these words: one line in quotation marks, bounded, without the secret.
+    fn refused(&self, attempt: &LoginAttempt<'_>, said: &str);
     /// The ZVM said nothing about the credentials: not a refusal. `sent`: they may have arrived, and the answer was lost, so that it
     /// may have been one.
     fn unanswered(&self, attempt: &LoginAttempt<'_>, sent: bool);
@@ -52,6 +52,6 @@ impl LoginGate for NoLoginGate {
         Ok(())
     }
     fn accepted(&self, _: &LoginAttempt<'_>) {}
-    fn refused(&self, _: &LoginAttempt<'_>) {}
+    fn refused(&self, _: &LoginAttempt<'_>, _: &str) {}
     fn unanswered(&self, _: &LoginAttempt<'_>, _: bool) {}
 }

@@ -85,7 +85,33 @@ impl Transport {
         request: RequestBuilder,
         limit: u64,
     ) -> Result<Reply, Failure> {
-        let mut response = self.send(request).await?;
+        self.read(self.send(request).await?, limit).await
+    }
+
+    /// As [`exchange`](Self::exchange), for a question: where nothing comes for half of the time that silence is waited for, it is sent once
+    /// more beside the first, over another connection, and the first answer counts. A connection that died does so quietly.
+    pub(crate) async fn ask(&self, request: RequestBuilder, limit: u64) -> Result<Reply, Failure> {
+        self.read(self.answer(request).await?, limit).await
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let again = request.try_clone();
+        let first = self.send(request);
+        tokio::pin!(first);
+        tokio::select! {
+            answer = &mut first => return answer,
+            () = tokio::time::sleep(self.timeouts.idle / 2) => {}
+        }
+        let Some(again) = again else {
+            return first.await;
+        };
+        tokio::select! {
+            answer = &mut first => answer,
+            Ok(answer) = self.send(again) => Ok(answer),
+        }
+    }
+
+    async fn read(&self, mut response: Response, limit: u64) -> Result<Reply, Failure> {
         let status = response.status();
         if !status.is_success() {
             let body = error_body(&mut response).await;

@@ -2,12 +2,20 @@
 use super::{Check, LOCAL, files::counted, id, on_this_host};
 use crate::{
     recovery::{claims, mounts},
-    state::{OpenSession, State},
+    state::{
+        OpenSession, State,
+        lately::{InterruptedLately, InterruptedRecovery},
+    },
     text,
 };
 use zvm_client::{FlrSession, FlrSessionId};
 
 const SHOWN_MAX_LEN: usize = 300;
+const GUARDS: &str = "See whether the change was made all the same: nobody was told that it may be. Where it is still wanted, guard again.";
+const RECOVERIES: &str = "What a recovery had placed is complete; ask again for what is missing, as a plan is carried out once.";
+const FOLDERS: &str = "What is incomplete on this host, the next command that asks the ZVM removes, such as `zerto-rewind find VM`.";
+const RESTORES: &str = "A file in a guest is the old one or the new one, never a half; what is beside it is removed when that guest is reached \
+    again: by another restore, a comparison, or `zerto-rewind undo-restore ID`.";
 const LATELY: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
 /// What the state has, compared with the sessions that are open on the ZVM where it said which those are.
@@ -51,44 +59,82 @@ pub(super) async fn check(zvm: String, state: State, open: Option<&[FlrSession]>
     Check::ok(id::SESSIONS, found)
 }
 
-/// Guards and recoveries of the last day whose process died before they ended.
+/// Guards and recoveries of the last day whose process died before they ended, and what is still left of any.
 pub(super) async fn interrupted(state: State) -> Check {
     let since = state
         .now()
         .checked_sub(LATELY)
         .unwrap_or(jiff::Timestamp::MIN);
     let look = on_this_host(LOCAL, move || state.interrupted_since(since));
-    let (guards, folders) = match look.await {
+    let lately = match look.await {
         None => return Check::silent(id::INTERRUPTED, "the state"),
         Some(Err(error)) => return Check::of_error(id::INTERRUPTED, error.into()),
         Some(Ok(found)) => found,
     };
-    if guards.is_empty() && folders.is_empty() {
-        return Check::ok(id::INTERRUPTED, "none in the last 24 hours");
-    }
+    let InterruptedLately {
+        guards,
+        recoveries,
+        restores,
+        folders,
+    } = lately;
     let counts = [
         (guards.len(), "guard", "guards"),
-        (folders.len(), "recovery", "recoveries"),
+        (recoveries.len(), "recovery", "recoveries"),
+        (restores.len(), "file in a guest", "files in guests"),
+        (folders.len(), "folder on this host", "folders on this host"),
     ];
-    let counts: Vec<_> = counts
+    let counted =
+        |(count, one, many): &(usize, &str, &str)| (*count > 0).then(|| counted(*count, one, many));
+    let [guard, recovery, restore, folder] = counts.each_ref().map(counted);
+    let ended: Vec<_> = guard.iter().chain(&recovery).map(String::as_str).collect();
+    let left: Vec<_> = restore.iter().chain(&folder).map(String::as_str).collect();
+    let message = match (ended.is_empty(), left.is_empty()) {
+        (true, true) => return Check::ok(id::INTERRUPTED, "none in the last 24 hours"),
+        (false, true) => format!(
+            "{} ended with the process, in the last 24 hours; nothing is left of it",
+            ended.join(" and ")
+        ),
+        (false, false) => format!(
+            "{} ended with the process, in the last 24 hours; what is left of it: {}",
+            ended.join(" and "),
+            left.join(", ")
+        ),
+        (true, false) => format!("left by what was interrupted: {}", left.join(", ")),
+    };
+    let fixes = [
+        (guard, GUARDS),
+        (recovery, RECOVERIES),
+        (folder, FOLDERS),
+        (restore, RESTORES),
+    ];
+    let fixes: Vec<_> = fixes
         .into_iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, many)| counted(count, one, many))
+        .filter_map(|(there, fix)| there.map(|_| fix))
         .collect();
     let guards = guards
         .iter()
         .map(|guard| format!("guard begun at {:.0}: {}", guard.at, guard.tag));
+    let recoveries = recoveries.iter().map(|recovery| {
+        let InterruptedRecovery { plan, vm, at, .. } = recovery;
+        let since = match recovery.is_closed {
+            true => "a later command has cleaned up after it",
+            false => "nothing has cleaned up after it yet",
+        };
+        format!("recovery from {vm} (plan {plan}), begun at {at:.0}: {since}")
+    });
+    let restores = restores.iter().map(|write| {
+        format!(
+            "in the guest of {}: {} (restore {})",
+            write.vm, write.target, write.name
+        )
+    });
     let folders = folders
         .iter()
-        .map(|folder| format!("recovery to {}", folder.display()));
-    Check::warning(
-        id::INTERRUPTED,
-        format!("{} ended with the process, in the last 24 hours", counts.join(" and ")),
-        "See whether the change was made all the same: nobody was told that it may be. Where it is still wanted, guard again. What a recovery \
-         left incomplete, the next command that asks the ZVM removes.",
-    )
-    .with_details(
+        .map(|folder| format!("on this host: what is incomplete in {}", folder.display()));
+    Check::warning(id::INTERRUPTED, message, fixes.join(" ")).with_details(
         guards
+            .chain(recoveries)
+            .chain(restores)
             .chain(folders)
             .map(|detail| text::display(&detail, SHOWN_MAX_LEN)),
     )

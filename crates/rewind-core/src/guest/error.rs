@@ -4,6 +4,9 @@ use crate::{Error, ErrorCode};
 /// Texts are bounded and cleaned.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum GuestError {
+    /// There is no client to connect with.
+    #[error("the OpenSSH client `ssh` can't be run: {0}")]
+    NoClient(String),
     /// No connection could be made.
     #[error("there is no connection to the guest: {0}")]
     Unreachable(String),
@@ -21,6 +24,9 @@ pub(crate) enum GuestError {
     /// The login worked, but there is no SFTP server behind it.
     #[error("no SFTP server could be started in the guest: {0}")]
     NoServer(String),
+    /// The login worked, and `sudo` does not do without asking.
+    #[error("`sudo` in the guest does not run the SFTP server without a password: {0}")]
+    Sudo(String),
     /// The connection broke. Whether what was asked for last happened is not known.
     #[error("the connection to the guest broke while {0}")]
     Lost(String),
@@ -83,6 +89,12 @@ impl From<GuestError> for Error {
         use GuestError as Guest;
         let (code, next) = match &error {
             Guest::Unreachable(_) | Guest::Lost(_) => (ErrorCode::GuestUnreachable, None),
+            Guest::NoClient(_) => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Install the OpenSSH client, or put the folder that it is in into PATH for this program.",
+                ),
+            ),
             Guest::HostKey { changed: false, .. } => (
                 ErrorCode::GuestUnreachable,
                 Some(
@@ -101,10 +113,17 @@ impl From<GuestError> for Error {
                     "Make sure that `ssh` logs in without asking anything, as this user: a key in the agent or without a passphrase, and the right user in `guests`.",
                 ),
             ),
+            Guest::Sudo(_) => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Let this user run the guest's SFTP server with sudo and without a password: `USER ALL=(root) NOPASSWD: /usr/lib/openssh/sftp-server` \
+                     in the guest's sudoers, with the server's own path; or leave `sudo` out of `guests`.",
+                ),
+            ),
             Guest::NoServer(_) => (
                 ErrorCode::GuestUnreachable,
                 Some(
-                    "Enable the SFTP subsystem in the guest's sshd. With `sudo`, let the user run the SFTP server without a password, and name its path in `sftp_server` where it is not a usual one.",
+                    "Enable the SFTP subsystem in the guest's sshd. With `sudo`, install OpenSSH's SFTP server there, and name its path in `sftp_server` where it is not a usual one.",
                 ),
             ),
             Guest::Conflict(_) => (ErrorCode::GuestConflict, None),

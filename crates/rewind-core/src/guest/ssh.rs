@@ -29,6 +29,10 @@ const CONNECT_SECONDS: &str = "20";
 const ALIVE_SECONDS: &str = "15";
 /// A client whose input has ended ends by itself.
 const END: Duration = Duration::from_secs(2);
+/// The guest's shell could not run the SFTP server.
+const NOT_RUN: [i32; 2] = [126, 127];
+/// It was ended from outside.
+const UNKNOWN: i32 = -1;
 /// So much of what it says last is kept.
 const SAID_MAX: usize = 4096;
 const SHOWN_MAX: usize = 600;
@@ -42,7 +46,8 @@ const FIND_AND_RUN: &str = "exec sh -c 'for server in /usr/lib/openssh/sftp-serv
 /// A client that runs. Dropping it ends it.
 pub(super) struct Ssh {
     said: Arc<Mutex<Vec<u8>>>,
-    ended: watch::Receiver<bool>,
+    /// Its exit code, once it has ended.
+    ended: watch::Receiver<Option<i32>>,
     silent: watch::Receiver<bool>,
     _alive: DropGuard,
 }
@@ -101,9 +106,7 @@ impl Ssh {
         // A Ctrl-C at our terminal is ours: what was begun in the guest is cleaned up over this connection.
         #[cfg(unix)]
         command.process_group(0);
-        let no_client = |error: std::io::Error| {
-            GuestError::Unreachable(format!("the OpenSSH client `ssh` can't be run: {error}"))
-        };
+        let no_client = |error: io::Error| GuestError::NoClient(error.to_string());
         let mut child = command.spawn().map_err(no_client)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -112,7 +115,7 @@ impl Ssh {
         };
         let said = Arc::<Mutex<Vec<u8>>>::default();
         let token = CancellationToken::new();
-        let (ending, ended) = watch::channel(false);
+        let (ending, ended) = watch::channel(None);
         let (silence, silent) = watch::channel(false);
         let stdout = UntilSilent {
             output: stdout,
@@ -134,15 +137,16 @@ impl Ssh {
     }
 
     pub fn has_ended(&self) -> bool {
-        *self.ended.borrow()
+        self.ended.borrow().is_some()
     }
 
     /// Why there is no connection: what it said, once it has ended.
     pub async fn why(&self) -> GuestError {
         let mut ended = self.ended.clone();
-        let _ = timeout(END, ended.wait_for(|ended| *ended)).await;
+        let _ = timeout(END, ended.wait_for(Option::is_some)).await;
+        let code = *self.ended.borrow();
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        classify(&String::from_utf8_lossy(&said))
+        classify(&String::from_utf8_lossy(&said), code)
     }
 }
 
@@ -177,23 +181,25 @@ async fn keep(
     stderr: ChildStderr,
     said: Arc<Mutex<Vec<u8>>>,
     released: CancellationToken,
-    ending: watch::Sender<bool>,
+    ending: watch::Sender<Option<i32>>,
 ) {
     let listening = tokio::spawn(listen(stderr, said));
-    tokio::select! {
-        _ = child.wait() => {}
+    let status = tokio::select! {
+        status = child.wait() => status.ok(),
         () = released.cancelled() => {
             if timeout(END, child.wait()).await.is_err() {
                 let _ = child.kill().await;
             }
+            None
         }
-    }
+    };
     // What it left in the pipe is read; a child of its own that still holds it is not waited for.
     let mut listening = listening;
     if timeout(END, &mut listening).await.is_err() {
         listening.abort();
     }
-    let _ = ending.send(true);
+    let code = status.and_then(|status| status.code()).unwrap_or(UNKNOWN);
+    let _ = ending.send(Some(code));
 }
 
 async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
@@ -206,8 +212,8 @@ async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// What the client's words mean.
-fn classify(said: &str) -> GuestError {
+/// What the client's words mean, and its exit code: the one of what it ran in the guest, else 255.
+fn classify(said: &str, code: Option<i32>) -> GuestError {
     let lower = said.to_ascii_lowercase();
     let shown = text::display(said, SHOWN_MAX);
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -229,11 +235,20 @@ fn classify(said: &str) -> GuestError {
         return GuestError::LoginRefused(shown);
     }
     if has(&[
-        "sudo:",
         "a password is required",
+        "a terminal is required",
+        "not in the sudoers",
+        "is not allowed to",
+        "may not run sudo",
+    ]) {
+        return GuestError::Sudo(shown);
+    }
+    if has(&[
+        "sudo:",
         "no sftp-server was found",
         "subsystem request failed",
-    ]) {
+    ]) || code.is_some_and(|code| NOT_RUN.contains(&code))
+    {
         return GuestError::NoServer(shown);
     }
     GuestError::Unreachable(match shown.is_empty() {
@@ -285,25 +300,39 @@ mod tests {
     fn the_clients_words_are_understood() {
         let unknown = "No ED25519 host key is known for app01 and you have requested strict checking.\r\nHost key verification failed.\r\n";
         assert!(matches!(
-            classify(unknown),
+            classify(unknown, Some(255)),
             GuestError::HostKey { changed: false, .. }
         ));
         let changed =
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
         assert!(matches!(
-            classify(changed),
+            classify(changed, Some(255)),
             GuestError::HostKey { changed: true, .. }
         ));
         let denied = "justin@app01: Permission denied (publickey,password).";
-        assert!(matches!(classify(denied), GuestError::LoginRefused(_)));
         assert!(matches!(
-            classify("sudo: a password is required"),
+            classify(denied, Some(255)),
+            GuestError::LoginRefused(_)
+        ));
+        assert!(matches!(
+            classify("sudo: a password is required", Some(1)),
+            GuestError::Sudo(_)
+        ));
+        assert!(matches!(
+            classify("sudo: /opt/sftp-server: command not found", Some(1)),
             GuestError::NoServer(_)
         ));
         assert!(matches!(
-            classify("ssh: connect to host x port 22: Connection refused"),
+            classify(
+                "ssh: connect to host x port 22: Connection refused",
+                Some(255)
+            ),
             GuestError::Unreachable(_)
         ));
-        assert!(matches!(classify(""), GuestError::Unreachable(_)));
+        assert!(matches!(
+            classify("sh: 1: exec: /opt/s: not found", Some(127)),
+            GuestError::NoServer(_)
+        ));
+        assert!(matches!(classify("", None), GuestError::Unreachable(_)));
     }
 }

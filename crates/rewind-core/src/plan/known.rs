@@ -175,13 +175,8 @@ impl KnownPlan {
     /// # Errors
     /// `plan_used`, `declined`, `plan_expired`. An agreement to a preview does not expire with its plan: it holds for a time of its own.
     pub fn approved(&self) -> Result<bool, Error> {
-        let id = &self.plan.id;
-        if self.begun {
-            let how = match self.end {
-                Some(end) => format!("plan {id} {end}; none is used twice"),
-                None => format!("plan {id} is being carried out already"),
-            };
-            return Err(Error::new(ErrorCode::PlanUsed, how));
+        if let Some(used) = self.used() {
+            return Err(used);
         }
         match &self.decision {
             Some(decision) if decision.verdict != Verdict::Approved => Err(self.declined(decision)),
@@ -189,6 +184,17 @@ impl KnownPlan {
             _ if self.expired => Err(self.expired_error()),
             decision => Ok(decision.is_some()),
         }
+    }
+
+    /// `plan_used`, where it was begun.
+    pub(crate) fn used(&self) -> Option<Error> {
+        let id = &self.plan.id;
+        let how = match (self.begun, self.end) {
+            (false, _) => return None,
+            (true, Some(end)) => format!("plan {id} {end}; none is used twice"),
+            (true, None) => format!("plan {id} is being carried out already"),
+        };
+        Some(Error::new(ErrorCode::PlanUsed, how))
     }
 
     /// Whether a call asks for what the plan was made for.

@@ -253,7 +253,7 @@ impl Target {
     /// Nobody else may put something else where it lands. Within the recovery folder, whose paths no person chooses, each folder has to be
     /// this user's own.
     fn check_way(&self) -> Result<(), Error> {
-        check_way(&self.folder).map_err(|way| unsafe_place(&way.to_string()))?;
+        check_way(&self.folder).map_err(|way| unsafe_place(&format!("{way}. {}", way.next())))?;
         let Some(within) = &self.within else {
             return Ok(());
         };

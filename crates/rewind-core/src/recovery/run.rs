@@ -51,13 +51,34 @@ pub(crate) async fn recover(
         placed: Vec::new(),
         notes: Vec::new(),
     };
-    let result = prepare(&mut work, known, call).await;
-    if let Err(error) = &result
-        && work.recoveries.is_empty()
-    {
-        core.recovery_refused(&known.plan.vm, call, error).await;
+    let mut result = prepare(&mut work, known, call).await;
+    if work.recoveries.is_empty() {
+        if let Err(error) = result {
+            result = Err(unless_used(core, known, error).await);
+        }
+        if let Err(error) = &result {
+            core.recovery_refused(&known.plan.vm, call, error).await;
+        }
     }
     result
+}
+
+/// Why a plan was not begun. Where another caller has begun it meanwhile, it is that: what this one met, such as a session that is open or
+/// a place that is taken, is that caller's doing.
+async fn unless_used(core: &Core, known: &KnownPlan, error: Error) -> Error {
+    if matches!(error.code, ErrorCode::Cancelled | ErrorCode::PlanUsed) {
+        return error;
+    }
+    let (zvm, name) = (known.plan.zvm.clone(), known.plan.id.clone());
+    let row = core.with_state(move |state| state.plan_named(&zvm, &name));
+    let now = match row.await {
+        Ok(Some(row)) => KnownPlan::read(row, core.state.now()),
+        _ => return error,
+    };
+    match now.map(|now| now.used()) {
+        Ok(Some(used)) => used.with_done(error.done),
+        _ => error,
+    }
 }
 
 async fn prepare(work: &mut Work<'_>, known: &KnownPlan, call: &Call) -> Result<Recovery, Error> {

@@ -68,6 +68,14 @@ impl StateError {
         }
     }
 
+    /// What happened and what to do, where a text has room for one line alone.
+    pub(crate) fn advice(&self) -> String {
+        match self.next() {
+            Some(next) => format!("{self}. {next}"),
+            None => self.to_string(),
+        }
+    }
+
     pub(super) fn database(dir: &Path, source: rusqlite::Error) -> Self {
         let file = dir.join(schema::FILE);
         match source.sqlite_error_code() {

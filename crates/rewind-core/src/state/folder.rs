@@ -37,7 +37,7 @@ pub enum FolderError {
         user: u32,
     },
     /// Others may read or change it.
-    #[error("{}: the state folder is open to others (mode {mode:03o}): run `chmod 700 '{}'`", dir.display(), dir.display())]
+    #[error("{}: the state folder is open to others (mode {mode:03o})", dir.display())]
     OpenToOthers {
         /// The folder.
         dir: PathBuf,
@@ -45,7 +45,7 @@ pub enum FolderError {
         mode: u32,
     },
     /// Somebody else can put another folder in its place.
-    #[error("the state folder {} is not safe: {way}", dir.display())]
+    #[error("the state folder {} is not safe: {}", dir.display(), way.told_of(dir))]
     UnsafeWay {
         /// The folder.
         dir: PathBuf,
@@ -79,17 +79,7 @@ impl FolderError {
                 word(dir)
             ),
             Self::OpenToOthers { dir, .. } => format!("Run `chmod 700 {}`.", word(dir)),
-            Self::UnsafeWay { way, .. } => match way {
-                UnsafeWay::OpenToAll { folder, .. } => {
-                    format!("Run `chmod o-w {}`, or {ANOTHER}.", word(folder))
-                }
-                UnsafeWay::ForeignLink { .. } => {
-                    "Name the folder that is meant in `state_dir`, without the link.".to_owned()
-                }
-                UnsafeWay::Io { .. } => {
-                    format!("Give this user permission to look at it, or {ANOTHER}.")
-                }
-            },
+            Self::UnsafeWay { way, .. } => format!("{}, or {ANOTHER}.", way.next()),
             Self::Io { .. } => format!(
                 "Check that it is a local folder that this user can make and write to, with room left; or {ANOTHER}."
             ),

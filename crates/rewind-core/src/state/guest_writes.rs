@@ -1,7 +1,7 @@
 //! Files that were written in guests, or were about to be.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, named_params, params};
 
 use super::{State, StateError, millis, timestamp};
 use crate::{
@@ -214,19 +214,36 @@ impl State {
         zvm: &str,
         vm_identifier: &str,
     ) -> Result<Vec<GuestWrite>, StateError> {
+        self.nobodys("w.zvm = ?1 AND w.vm_identifier = ?2", [zvm, vm_identifier])
+    }
+
+    /// As [`guest_writes_left`](Self::guest_writes_left), in all guests.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read.
+    pub fn all_guest_writes_left(&self) -> Result<Vec<GuestWrite>, StateError> {
+        self.nobodys("true", [])
+    }
+
+    fn nobodys(&self, which: &str, parameters: impl Params) -> Result<Vec<GuestWrite>, StateError> {
         self.with(|open| {
             let dir = open.dir.clone();
             let read = |database: &Connection| {
                 let mut query = database.prepare(&format!(
-                    "{SELECT} WHERE w.zvm = ?1 AND w.vm_identifier = ?2 AND e.write IS NULL ORDER BY w.id"
+                    "{SELECT} WHERE {which} AND e.write IS NULL ORDER BY w.id"
                 ))?;
-                let rows = query.query_map([zvm, vm_identifier], |found| {
+                let rows = query.query_map(parameters, |found| {
                     let (owner, left): (String, bool) = (found.get(17)?, found.get(18)?);
-                    Ok((row(found)?, left || !marker::lives(&dir, &owner).unwrap_or(true)))
+                    Ok((
+                        row(found)?,
+                        left || !marker::lives(&dir, &owner).unwrap_or(true),
+                    ))
                 })?;
                 rows.collect::<rusqlite::Result<Vec<_>>>()
             };
-            let found = read(&open.database).map_err(|source| StateError::database(&dir, source))?;
+            let found =
+                read(&open.database).map_err(|source| StateError::database(&dir, source))?;
             let nobodys = found.into_iter().filter(|(_, left)| *left);
             Ok(nobodys.map(|(write, _)| write).collect())
         })

@@ -3,8 +3,6 @@
 //! A process that owns something has a marker, which it removes when it ends with nothing open. A marker that nobody holds any more is
 //! therefore all that has to be looked for.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 
@@ -82,32 +80,6 @@ impl State {
         })
     }
 
-    /// What was interrupted lately: guards, whether or not they are closed by now, and the folders of recoveries that nobody has cleaned
-    /// up after yet. Looks alone.
-    pub(crate) fn interrupted_since(
-        &self,
-        since: Timestamp,
-    ) -> Result<(Vec<InterruptedGuard>, Vec<PathBuf>), StateError> {
-        let (mut guards, mut folders) = (Vec::new(), Vec::new());
-        for owner in self.dead_owners()? {
-            guards.extend(
-                self.read(|database, _| open_guards(database, &owner))?
-                    .into_iter()
-                    .map(|guard| InterruptedGuard {
-                        at: timestamp(guard.at),
-                        tag: guard.tag,
-                    }),
-            );
-            folders.extend(
-                self.places_left(&owner)?
-                    .into_iter()
-                    .map(|place| place.folder),
-            );
-        }
-        guards.extend(self.read(|database, _| closed_guards(database, millis(since)))?);
-        Ok((guards, folders))
-    }
-
     /// Closes what a process that is no more had open, and removes its marker. Its FLR sessions are another matter: they are open
     /// until the ZVM has unmounted them; and what it left in the places where it worked, the caller has removed. Intents that nothing
     /// else closes are closed as interrupted. Nothing is done where the process lives.
@@ -138,14 +110,17 @@ impl State {
     }
 }
 
-struct OpenGuard {
-    at: i64,
+pub(super) struct OpenGuard {
+    pub(super) at: i64,
     zvm: String,
     vm_identifier: String,
-    tag: String,
+    pub(super) tag: String,
 }
 
-fn open_guards(database: &Transaction<'_>, owner: &str) -> rusqlite::Result<Vec<OpenGuard>> {
+pub(super) fn open_guards(
+    database: &Transaction<'_>,
+    owner: &str,
+) -> rusqlite::Result<Vec<OpenGuard>> {
     let mut query = database.prepare_cached(
         "SELECT at, zvm, vm_identifier, tag FROM guard_intent i WHERE owner = ?1
            AND NOT EXISTS (SELECT 1 FROM guard g
@@ -162,7 +137,7 @@ fn open_guards(database: &Transaction<'_>, owner: &str) -> rusqlite::Result<Vec<
     guards.collect()
 }
 
-fn closed_guards(
+pub(super) fn closed_guards(
     database: &Transaction<'_>,
     since: i64,
 ) -> rusqlite::Result<Vec<InterruptedGuard>> {

@@ -23,6 +23,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::{State, StateError, millis, timestamp};
+use crate::text;
 
 /// Refused logins that are tolerated.
 const LIMIT: usize = 3;
@@ -33,6 +34,8 @@ const SPACING: SignedDuration = SignedDuration::from_secs(3);
 const SOON: Duration = Duration::from_millis(100);
 /// How long an attempt may wait for its outcome before it counts as one without.
 const PENDING: SignedDuration = SignedDuration::from_mins(2);
+/// Of what the ZVM said to a refused login, so much is kept.
+const SAID_MAX_LEN: usize = 400;
 /// How long a person's asking holds.
 const ASKED: SignedDuration = SignedDuration::from_mins(15);
 
@@ -151,6 +154,45 @@ impl State {
         self.login_ended_at(attempt, outcome, self.now())
     }
 
+    /// Reports that an attempt was refused, and in which words: without any secret.
+    ///
+    /// # Errors
+    ///
+    /// As [`login_ended`](Self::login_ended).
+    pub fn login_refused(&self, attempt: LoginAttempt, said: &str) -> Result<(), StateError> {
+        let said = text::display(said, SAID_MAX_LEN);
+        self.end(attempt, LoginOutcome::Refused, Some(&said), self.now())
+    }
+
+    /// What the ZVM said when it last refused a login to this account, since the last accepted one: with this secret, if it was tried.
+    ///
+    /// # Errors
+    ///
+    /// The state cannot be read.
+    pub fn login_refusal(
+        &self,
+        zvm: &str,
+        account: &str,
+        secret: &SecretString,
+    ) -> Result<Option<String>, StateError> {
+        self.read(|database, _| {
+            let said: Option<Option<String>> = database
+                .prepare_cached(
+                    "SELECT said FROM login
+                     WHERE zvm = :zvm AND account = :account AND event = 'refused'
+                       AND id > (SELECT coalesce(max(id), 0) FROM login
+                                 WHERE zvm = :zvm AND account = :account AND event = 'accepted')
+                     ORDER BY secret = :secret DESC, id DESC LIMIT 1",
+                )?
+                .query_row(
+                    named_params! {":zvm": zvm, ":account": account, ":secret": digest(database, secret)?},
+                    |row| row.get(0),
+                )
+                .optional()?;
+            Ok(said.flatten())
+        })
+    }
+
     /// Permits one more attempt, because a person asked for it at a terminal within the last minutes.
     ///
     /// # Errors
@@ -200,11 +242,21 @@ impl State {
         outcome: LoginOutcome,
         now: Timestamp,
     ) -> Result<(), StateError> {
+        self.end(attempt, outcome, None, now)
+    }
+
+    fn end(
+        &self,
+        attempt: LoginAttempt,
+        outcome: LoginOutcome,
+        said: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), StateError> {
         self.write(|database| {
             database.execute(
-                "INSERT OR IGNORE INTO login (at, zvm, account, secret, event, refers)
-                 SELECT ?2, zvm, account, secret, ?3, id FROM login WHERE id = ?1",
-                params![attempt.0, millis(now), outcome.event()],
+                "INSERT OR IGNORE INTO login (at, zvm, account, secret, event, refers, said)
+                 SELECT ?2, zvm, account, secret, ?3, id, ?4 FROM login WHERE id = ?1",
+                params![attempt.0, millis(now), outcome.event(), said],
             )?;
             Ok(())
         })

@@ -6,7 +6,7 @@ use rewind_core::{
 };
 use serde_json::json;
 use std::{fs, path::Path, time::Duration};
-use zvm_sim::{FlrState, Scenario, Sim, Spread};
+use zvm_sim::{Fault, FlrState, Scenario, Sim, Spread};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
@@ -137,10 +137,64 @@ async fn of_executions_that_race_one_mounts() {
     );
     assert_eq!(world.mounts(), 1);
     for error in all.into_iter().filter_map(Result::err) {
-        assert!(
-            matches!(error.code, ErrorCode::PlanUsed | ErrorCode::FlrBusy),
-            "{error:?}"
-        );
+        assert_eq!(error.code, ErrorCode::PlanUsed, "{error:?}");
+    }
+}
+
+/// Two callers with one plan, of whom one is held at its nth request. False once it sends no more than that.
+async fn two_callers(nth: u32, meets_a_session: bool) -> bool {
+    let world = World::new().await;
+    let known = planned(&world).await;
+    approve(&world.rewind, &known).await.unwrap();
+    world.sim.add_fault(Fault {
+        skip: nth,
+        ..Fault::hold("", "/**")
+    });
+    let other = world.beside();
+    let held = recover(&other, &known);
+    tokio::pin!(held);
+    tokio::select! {
+        result = &mut held => {
+            result.unwrap();
+            return false;
+        }
+        () = world.sim.wait_for(|view| view.held().count() > 0) => {}
+    }
+    let mounts = Some(Spread::millis(300, 300)).filter(|_| meets_a_session);
+    world
+        .sim
+        .update(|switches| switches.mount_duration = mounts);
+    let free = async {
+        let recovering = recover(&world.rewind, &known);
+        tokio::pin!(recovering);
+        tokio::select! {
+            result = &mut recovering => {
+                world.sim.let_go();
+                result
+            }
+            () = world.sim.wait_for(|view| !view.sessions().is_empty()), if meets_a_session => {
+                world.sim.let_go();
+                recovering.await
+            }
+        }
+    };
+    let used = match tokio::join!(held, free) {
+        (Ok(()), Err(used)) | (Err(used), Ok(())) => used,
+        both => panic!("request {nth}: {both:?}"),
+    };
+    assert_eq!(used.code, ErrorCode::PlanUsed, "request {nth}: {used:?}");
+    assert_eq!(world.mounts(), 1, "request {nth}");
+    true
+}
+
+#[tokio::test]
+async fn of_two_callers_one_carries_the_plan_out_and_the_other_is_told_that_it_is_used() {
+    for meets_a_session in [false, true] {
+        let mut nth = 0;
+        while two_callers(nth, meets_a_session).await {
+            nth += 1;
+        }
+        assert!(nth > 8, "it sends more than {nth} requests");
     }
 }
 

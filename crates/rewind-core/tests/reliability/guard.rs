@@ -72,13 +72,13 @@ fn question() -> Vec<Line> {
         ),
         line(
             Fault::Network(Harm::Swallow),
-            done(40, 1),
-            fails(ZvmUnreachable, 80, 0),
+            done(25, 1),
+            fails(ZvmUnreachable, 35, 0),
         ),
         line(
             Fault::Network(Harm::Drip),
-            done(50, 1),
-            fails(ZvmUnreachable, 105, 0),
+            fails(ZvmError, 40, 0),
+            fails(ZvmError, 40, 0),
         ),
         line(
             Fault::Network(Harm::CutBody),

@@ -134,7 +134,8 @@ fn undecided() -> Error {
         .with_next("Run `zerto-rewind trust` again.")
 }
 
-fn remembered(known: &KnownCertificate) -> String {
+/// Since when one is known, and from whom.
+pub fn remembered(known: &KnownCertificate) -> String {
     let since = known.since;
     match &known.accepted_by {
         Some(by) => format!("accepted by {by} at {since:.0}"),

@@ -197,8 +197,30 @@ async fn a_parent_that_anybody_can_change_is_refused() {
         json!({ "state_dir": parent.join("state"), "recover_dir": parent.join("recovered") }),
     );
     mode(&parent, 0o777);
-    let fix = format!("chmod o-w '{}'", parent.display());
-    refused(&guard(&world).await, &parent, &fix);
+    let fix = format!("chmod o-w {}", parent.display());
+    let run = guard(&world).await;
+    refused(&run, &parent, &fix);
+    // The folder that is not safe, as itself and in the command; it, as where the state would be.
+    let state = parent.join("state");
+    let said = run.stderr.replacen(state.to_str().unwrap(), "", 1);
+    assert_eq!(
+        said.matches(parent.to_str().unwrap()).count(),
+        2,
+        "{}",
+        run.stderr
+    );
+    world.configure(json!({ "state_dir": parent }));
+    let run = guard(&world).await;
+    let message = run.stderr.replace(&fix, "");
+    assert_eq!(
+        message.matches(parent.to_str().unwrap()).count(),
+        1,
+        "{}",
+        run.stderr
+    );
+    world.configure(
+        json!({ "state_dir": parent.join("state"), "recover_dir": parent.join("recovered") }),
+    );
     refused(&world.run(&["stop"]).await, &parent, &fix);
     assert_eq!(files(&parent), [""; 0], "nothing is made there");
     // As /tmp.

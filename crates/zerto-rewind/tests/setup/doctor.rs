@@ -15,7 +15,7 @@ use zvm_sim::{Fault, Outcome, Scenario};
 
 const CATALOG: &str = "version = 1\n\n[[guard]]\nserver = \"vmware\"\ntool = \"vm_*\"\nvm = { arg = \"/name\" }\naction = \"x\"\n";
 
-fn doctor(world: &World, arguments: &[&str]) -> Command {
+pub fn doctor(world: &World, arguments: &[&str]) -> Command {
     let mut command = world.command(&[&["doctor"], arguments].concat());
     for variable in [
         "CODEX_HOME",
@@ -32,7 +32,7 @@ fn doctor(world: &World, arguments: &[&str]) -> Command {
 }
 
 /// The exit code, and each check by its id.
-async fn diagnose(world: &World) -> (i32, Value) {
+pub async fn diagnose(world: &World) -> (i32, Value) {
     let run = world.finish(&mut doctor(world, &["--json"])).await;
     assert_eq!(run.stderr, "");
     let mut checks = json!({});
@@ -52,14 +52,14 @@ async fn diagnose(world: &World) -> (i32, Value) {
     (run.code, checks)
 }
 
-fn status<'a>(checks: &'a Value, id: &str) -> &'a str {
+pub fn status<'a>(checks: &'a Value, id: &str) -> &'a str {
     checks[id]["status"]
         .as_str()
         .unwrap_or_else(|| panic!("no {id}: {checks:#}"))
 }
 
 /// This check failed so, and what depends on it was not looked at.
-fn failed(checks: &Value, id: &str, code: &str, said: &str, skipped: &[&str]) {
+pub fn failed(checks: &Value, id: &str, code: &str, said: &str, skipped: &[&str]) {
     let check = &checks[id];
     assert_eq!(
         (&check["status"], &check["code"]),
@@ -75,7 +75,7 @@ fn failed(checks: &Value, id: &str, code: &str, said: &str, skipped: &[&str]) {
     }
 }
 
-fn warned(checks: &Value, id: &str, said: &str) {
+pub fn warned(checks: &Value, id: &str, said: &str) {
     assert_eq!(status(checks, id), "warning", "{checks:#}");
     assert!(
         checks[id].to_string().contains(said),
@@ -100,7 +100,7 @@ fn assert_only_asked(world: &World) {
 }
 
 /// Two VPGs, both in order, and an account that may do everything.
-async fn healthy() -> World {
+pub async fn healthy() -> World {
     let mut scenario = Scenario::fast();
     scenario
         .vpgs
@@ -172,7 +172,7 @@ async fn all_is_well_and_nothing_was_changed() {
     );
     let shown = world.finish(&mut doctor(&world, &[])).await;
     assert!(
-        shown.stdout.contains("All is well: 24 ok."),
+        shown.stdout.contains("All is well: 25 ok."),
         "{}",
         shown.stdout
     );
@@ -685,6 +685,53 @@ async fn an_interrupted_guard_is_told_before_and_after_it_is_closed() {
 }
 
 #[tokio::test]
+async fn an_interrupted_recovery_is_told_before_and_after_it_is_cleaned_up() {
+    let world = healthy().await;
+    let guard = world
+        .run(&["guard", "jp-ubuntu", "--action", "x", "--json"])
+        .await;
+    let checkpoint = guard.json()["pins"][0]["checkpoint"].clone();
+    let file = "/home/justin/app-config.yaml";
+    let at = checkpoint.as_str().unwrap();
+    let mut command = world.command(&["recover", "jp-ubuntu", file, "--at", at, "--yes"]);
+    world.sim.add_fault(Fault::hold("GET", "/v1/downloads/*"));
+    let (terminal, mut child) = Terminal::start(&mut command, true);
+    world.sim.wait_for(|view| view.held().count() > 0).await;
+    child.kill().await.unwrap();
+    drop(terminal);
+    world.sim.cut_held();
+    let (code, checks) = diagnose(&world).await;
+    assert_eq!(code, 0);
+    let text = |checks: &Value| checks[id::INTERRUPTED].to_string();
+    for said in [
+        "1 recovery ended with the process",
+        "recovery from jp-ubuntu (plan p-",
+        "nothing has cleaned up after it yet",
+        "what is incomplete in",
+        "the next command that asks the ZVM removes",
+        "a plan is carried out once",
+    ] {
+        warned(&checks, id::INTERRUPTED, said);
+    }
+    assert!(!text(&checks).contains("guard"), "{}", text(&checks));
+    let find = world.run(&["find", "jp-ubuntu"]).await;
+    assert!(find.stderr.contains("was interrupted"), "{}", find.stderr);
+    let (_, checks) = diagnose(&world).await;
+    for said in [
+        "1 recovery ended with the process",
+        "nothing is left of it",
+        "a later command has cleaned up after it",
+    ] {
+        warned(&checks, id::INTERRUPTED, said);
+    }
+    assert!(
+        !text(&checks).contains("the next command"),
+        "{}",
+        text(&checks)
+    );
+}
+
+#[tokio::test]
 async fn each_step_of_the_way_is_told_apart() {
     let world = World::new().await;
     // Nobody listens there.
@@ -811,6 +858,30 @@ async fn a_refused_login_is_sent_once_and_the_gate_is_heeded() {
     let (code, _) = diagnose(&world).await;
     assert_eq!(code, 0);
     assert_only_asked(&world);
+}
+
+#[tokio::test]
+async fn what_the_zvm_said_to_a_refused_login_is_told_for_as_long_as_none_is_sent() {
+    let world = healthy().await;
+    world
+        .sim
+        .update(|switches| switches.account = zvm_sim::switches::Account::Disabled);
+    let (_, checks) = diagnose(&world).await;
+    failed(
+        &checks,
+        id::LOGIN,
+        "login_refused",
+        "Account disabled",
+        &AFTER_LOGIN,
+    );
+    let last = "When the ZVM refused it last, it said: \\\"Account disabled\\\"";
+    let (_, checks) = diagnose(&world).await;
+    failed(&checks, id::LOGIN, "login_refused", "just now", &[]);
+    failed(&checks, id::LOGIN, "login_refused", last, &[]);
+    let run = world.run(&["find", "jp-ubuntu"]).await;
+    let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!((run.code, logins(&world)), (5, 1));
+    assert!(said.contains(&last.replace('\\', "")), "{said}");
 }
 
 #[tokio::test]

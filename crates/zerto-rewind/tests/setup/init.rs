@@ -751,6 +751,25 @@ async fn an_init_that_fails_or_is_left_remembers_nothing() {
         .collect();
     let fingerprint = new.world.sim.fingerprint().to_uppercase();
     assert!(shown.contains(&fingerprint), "{}", terminal.text());
+    let said = terminal.text();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("is the same that was remembered at the first use, at 20")
+            && said.contains("so there is nothing to compare"),
+        "{said}"
+    );
+    interrupt(&child);
+    child.wait_with_output().await.unwrap();
+    let pinned = ["--tls-fingerprint", new.world.sim.fingerprint()];
+    let arguments = [&["--url", &*url, "--force"][..], &pinned].concat();
+    let (terminal, child) = Terminal::start(&mut new.init(&arguments), false);
+    terminal.shows("User:").await;
+    let said = terminal.text();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("the same that was given as --tls-fingerprint"),
+        "{said}"
+    );
     interrupt(&child);
     child.wait_with_output().await.unwrap();
 }
@@ -823,7 +842,10 @@ async fn a_person_is_asked_and_can_correct_what_is_wrong() {
     terminal.shows("Password (not shown):").await;
     terminal.types("hunter2");
     terminal.shows("[login_refused]").await;
-    terminal.shows("User [admin]:").await;
+    terminal
+        .shows("First the user, which is shown; then the password, which is not.")
+        .await;
+    terminal.shows("User [Enter keeps admin]:").await;
     terminal.types("");
     terminal.shows_again("Password (not shown):", 2).await;
     terminal.types(&password);

@@ -9,8 +9,11 @@
 )]
 
 mod doctor;
+mod guests;
 mod init;
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 mod keyring;
+#[path = "../../../rewind-core/tests/sshd/mod.rs"]
+mod sshd;
 #[path = "../support/mod.rs"]
 mod support;

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The same world, with a way into the guest.
-async fn with_guest() -> Option<(World, Sshd, String, Vec<u8>)> {
+pub async fn with_guest() -> Option<(World, Sshd, String, Vec<u8>)> {
     let (world, checkpoint, before) = guarded().await;
     let sshd = Sshd::start(&[("/", &world.sim.guest_path("jp-ubuntu", "/").unwrap())])?;
     world.configure(json!({ "guests": { "jp-ubuntu": sshd.guest() } }));

@@ -7,6 +7,7 @@ use crate::{
     FILE,
     decisions::{at_terminal, end, planned_file},
     guarded,
+    guest::with_guest,
     support::{self, World, terminal::Terminal},
 };
 
@@ -153,6 +154,58 @@ async fn at_the_command_line_each_look_is_a_decision_of_its_own() {
     assert_eq!(code, 0, "{shown}");
     let run = world.run(&diff).await;
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+}
+
+#[tokio::test]
+async fn nothing_is_written_in_a_guest_or_put_back_there_without_it() {
+    let Some((world, _sshd, checkpoint, before)) = with_guest().await else {
+        return;
+    };
+    let (code, shown) = set(&world, RIGHT, RIGHT).await;
+    assert_eq!(code, 0, "{shown}");
+    let file = world.sim.guest_path("jp-ubuntu", FILE).unwrap();
+    let is = |content: &[u8]| assert_eq!(fs::read(&file).unwrap(), content);
+    let restore = [
+        "recover",
+        "jp-ubuntu",
+        FILE,
+        "--at",
+        &checkpoint,
+        "--restore",
+        "replace",
+    ];
+    let restore_yes = [&restore[..], &["--yes"]].concat();
+    for (arguments, yes) in [(&restore[..], true), (&restore_yes, false)] {
+        let (code, shown) = typing(&world, arguments, yes, "another guess").await;
+        assert_eq!(code, 3, "{arguments:?}: {shown}");
+        assert!(
+            shown.contains("[passphrase_refused]"),
+            "{arguments:?}: {shown}"
+        );
+        is(b"broken");
+    }
+    let (code, shown) = typing(&world, &restore, true, RIGHT).await;
+    assert_eq!(code, 0, "{shown}");
+    is(&before);
+    let id = shown.split("undo-restore ").nth(1).unwrap();
+    let id: String = id
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .collect();
+    let undo_yes = ["undo-restore", &id, "--yes"];
+    for (arguments, yes) in [(&undo_yes[..2], true), (&undo_yes, false)] {
+        let (code, shown) = typing(&world, arguments, yes, "another guess").await;
+        assert_eq!(code, 3, "{arguments:?}: {shown}");
+        assert!(
+            shown.contains("[passphrase_refused]"),
+            "{arguments:?}: {shown}"
+        );
+        assert_eq!(world.run(arguments).await.code, 3, "without a terminal");
+        is(&before);
+    }
+    let (code, shown) = typing(&world, &undo_yes[..2], true, RIGHT).await;
+    assert_eq!(code, 0, "{shown}");
+    is(b"broken");
 }
 
 #[tokio::test]

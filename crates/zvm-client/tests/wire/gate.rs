@@ -16,6 +16,8 @@ pub struct RecordingGate {
     /// How often it says "not yet" before it opens.
     busy: AtomicU32,
     said: Mutex<Vec<String>>,
+    /// The ZVM's words when it refused.
+    reasons: Mutex<Vec<String>>,
 }
 
 impl RecordingGate {
@@ -35,6 +37,10 @@ impl RecordingGate {
 
     pub fn said(&self) -> Vec<String> {
         self.said.lock().unwrap().clone()
+    }
+
+    pub fn reasons(&self) -> Vec<String> {
+        self.reasons.lock().unwrap().clone()
     }
 
     fn note(&self, word: &str, attempt: &LoginAttempt<'_>) {
@@ -72,8 +78,9 @@ impl LoginGate for RecordingGate {
     fn accepted(&self, attempt: &LoginAttempt<'_>) {
         self.note("accepted", attempt);
     }
-    fn refused(&self, attempt: &LoginAttempt<'_>) {
+    fn refused(&self, attempt: &LoginAttempt<'_>, said: &str) {
         self.note("refused", attempt);
+        self.reasons.lock().unwrap().push(said.to_owned());
     }
     fn unanswered(&self, attempt: &LoginAttempt<'_>, sent: bool) {
         self.note(if sent { "lost" } else { "unanswered" }, attempt);

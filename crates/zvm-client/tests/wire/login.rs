@@ -245,6 +245,7 @@ async fn a_refused_login_is_sent_once_and_all_who_wait_get_its_outcome() {
     }
     assert_eq!((server.logins().len(), server.calls().len()), (1, 0));
     assert_eq!(gate.said(), ["permit admin", "refused admin"]);
+    assert_eq!(gate.reasons(), ["\"Invalid user credentials\""]);
 }
 
 #[tokio::test]

@@ -1,7 +1,10 @@
 //! What is sent again, and what never is.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -327,6 +330,35 @@ async fn nothing_is_followed_elsewhere() {
         "{error}"
     );
     assert!(other.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_question_over_a_connection_that_died_is_asked_again_beside_it_and_a_change_is_not() {
+    let hangs = Arc::new(AtomicBool::new(false));
+    let server = Server::start({
+        let hangs = Arc::clone(&hangs);
+        move |_| match hangs.swap(false, Ordering::SeqCst) {
+            true => vec![Step::Hang],
+            false => ok("[]"),
+        }
+    })
+    .await;
+    let zvm = server.zvm_with(timeouts(Duration::from_secs(2), Duration::from_secs(20)));
+    zvm.vpgs().await.unwrap();
+    let before = server.calls().len();
+    hangs.store(true, Ordering::SeqCst);
+    let began = Instant::now();
+    zvm.vms(&VmFilter::default()).await.unwrap();
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_secs(1) && took < Duration::from_secs(2),
+        "{took:?}"
+    );
+    assert_eq!(server.calls().len(), before + 2);
+    hangs.store(true, Ordering::SeqCst);
+    let error = zvm.insert_checkpoint("vpg", "tag").await.unwrap_err();
+    assert!(matches!(error, Error::Unknown { .. }), "{error}");
+    assert_eq!(server.calls().len(), before + 3);
 }
 
 #[tokio::test]

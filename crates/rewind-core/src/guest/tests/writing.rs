@@ -572,5 +572,5 @@ async fn with_sudo_the_server_is_run_by_it() {
         "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n",
     );
     let error = Connection::open(&usual).await.err().unwrap();
-    assert!(matches!(error, GuestError::NoServer(_)), "{error}");
+    assert!(matches!(error, GuestError::Sudo(_)), "{error}");
 }

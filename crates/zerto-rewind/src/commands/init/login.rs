@@ -61,7 +61,12 @@ pub async fn run(
             Ok(site) => site,
             Err(error) if typed && error.code == ErrorCode::LoginRefused => {
                 Output::new(false).error(&error.with_next(CORRECT));
-                tell("");
+                let (user, secret) = (draft.account_name(), draft.secret_name());
+                tell(&format!(
+                    "\nFirst the {}, which is shown; then the {}, which is not.",
+                    user.to_lowercase(),
+                    secret.to_lowercase()
+                ));
                 ask_account = true;
                 continue;
             }
@@ -178,7 +183,7 @@ async fn account(draft: &Draft) -> Result<String, Error> {
     loop {
         let question = match &*draft.account {
             "" => format!("{name}:"),
-            before => format!("{name} [{before}]:"),
+            before => format!("{name} [Enter keeps {before}]:"),
         };
         match terminal::ask(&question).await.ok_or_else(no_answer)? {
             same if same.is_empty() && draft.account.is_empty() => {}

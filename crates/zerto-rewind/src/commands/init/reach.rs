@@ -7,7 +7,7 @@ use rewind_core::{
 };
 
 use super::{Draft, InitArgs, tell};
-use crate::{interrupt::Interrupt, output::Output, session, terminal};
+use crate::{commands::trust::remembered, interrupt::Interrupt, output::Output, session, terminal};
 
 /// Asks for the address until somebody answers there who speaks TLS. The certificate that is shown; None where nothing is tried.
 pub async fn address(
@@ -127,14 +127,20 @@ pub async fn certificate(
     }
     let certificate = Certificate::of(&config)?;
     let known = match certificate.pinned() {
-        Some(pinned) => Some(pinned),
-        None => certificate.known()?.map(|known| known.sha256),
+        Some(pinned) => Some((pinned, "given as --tls-fingerprint".to_owned())),
+        None => certificate
+            .known()?
+            .map(|known| (known.sha256, remembered(&known))),
     };
-    match known {
-        Some(known) if known == shown => {
-            tell_it("Its certificate is the one that is known.");
-            return decided(None);
-        }
+    if let Some((known, how)) = &known
+        && *known == shown
+    {
+        tell_it(&format!(
+            "Its certificate is the same that was {how}, so there is nothing to compare."
+        ));
+        return decided(None);
+    }
+    match known.map(|(known, _)| known) {
         Some(known) if certificate.pinned().is_some() => {
             return Err(certificate.changed(known, shown).with_next(PINNED));
         }

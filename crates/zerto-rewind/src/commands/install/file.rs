@@ -26,7 +26,10 @@ impl SettingsFile {
     pub fn read(named: &Path) -> Result<Self, String> {
         let refuse = |what: &str| format!("{}: {what}", named.display());
         // The folder and the links on the way to it: of a project in a place where others write, another user may have made them.
-        check_way(named).map_err(|way| refuse(&format!("is not safe to change: {way}")))?;
+        check_way(named).map_err(|way| {
+            let told = way.told_of(named);
+            refuse(&format!("is not safe to change: {told}. {}", way.next()))
+        })?;
         let target = match fs::symlink_metadata(named) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self {
