@@ -298,6 +298,20 @@ async fn what_is_missing_is_told_and_is_no_success() {
     let json = run.json();
     assert_eq!(json["error"]["code"], "not_all_recovered");
     assert_eq!(json["paths"][1]["outcome"], "failed");
+    // A folder comes without its link, and that is told, too.
+    let arguments = ["recover", "jp-ubuntu", "/home/justin", "--at", &checkpoint];
+    let mut yes = arguments.to_vec();
+    yes.extend(["--yes", "--to", to.to_str().unwrap()]);
+    let (code, shown) = end_of(at_terminal(&world, &yes)).await;
+    assert_eq!(code, 1, "{shown}");
+    for word in [
+        "Recovered in part",
+        "1 left out",
+        "left out: current-config",
+        "[not_all_recovered]",
+    ] {
+        assert!(shown.contains(word), "{word:?} is not in {shown}");
+    }
 }
 
 #[tokio::test]
