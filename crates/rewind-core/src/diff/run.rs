@@ -11,7 +11,7 @@ use crate::{
     checkpoints::{self, Chosen, as_shown},
     config::Previews,
     guest::{Connection, WayIn, told_first},
-    plan::Decides,
+    plan::{Decides, Purpose},
     recovery::{GuestPath, Mount, Mounted, Scratch, Subject, free, preview_holds, while_mounted},
     rewind::Core,
     text::named_exactly,
@@ -225,6 +225,7 @@ async fn preview(core: &Core, wanted: &Wanted, subject: &Subject) -> Result<Opti
     let mut plan = subject.plan(core, &wanted.asked);
     plan.decides = Decides::Preview {
         looks_for: wanted.paths.iter().map(GuestPath::written).collect(),
+        purpose: Purpose::Comparison,
     };
     if core.config.previews == Previews::Free || preview_holds(core, &plan).await? {
         return Ok(None);

@@ -296,7 +296,11 @@ pub(crate) async fn undoable(core: &Core, id: &str) -> Result<GuestWrite, Error>
     let refused =
         |why: &str| Error::new(ErrorCode::InvalidArgument, format!("restore {shown} {why}"));
     let write = found.ok_or_else(|| {
-        refused("is not known").with_next("Give the id that the restore answered with.")
+        Error::new(
+            ErrorCode::NotFound,
+            format!("no restore {shown} of this user on this ZVM is known"),
+        )
+        .with_next("Give the id that the restore answered with.")
     })?;
     match (write.kind, write.outcome.as_deref()) {
         (GuestWriteKind::Beside, _) => Err(refused(

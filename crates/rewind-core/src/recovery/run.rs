@@ -604,7 +604,10 @@ impl Work<'_> {
             .filter(|path| !path.outcome.is_recovered())
             .count();
         let error = (missing > 0).then(|| {
-            let message = format!("{missing} of {} paths were not recovered", paths.len());
+            let message = format!(
+                "{missing} of {} could not be recovered",
+                text::counted(paths.len(), "path", "paths")
+            );
             Error::new(ErrorCode::NotAllRecovered, message).with_done(self.placed.clone())
         });
         let guard = guest.and_then(|guest| guest.guard.as_ref());
