@@ -1,5 +1,5 @@
 //! What accompanies one call: how far it is, and whether it is still wanted.
-use crate::{Error, ErrorCode};
+use crate::{Error, ErrorCode, text};
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -33,8 +33,8 @@ pub struct Transfer {
 impl fmt::Display for Transfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.total {
-            Some(total) => write!(f, "{} of {total} bytes", self.bytes),
-            None => write!(f, "{} bytes", self.bytes),
+            Some(total) => write!(f, "{} of {}", self.bytes, text::bytes(total)),
+            None => f.write_str(&text::bytes(self.bytes)),
         }
     }
 }

@@ -59,7 +59,9 @@ pub struct ListedCheckpoint {
     pub expected_until: Option<String>,
     /// The guard that it belongs to, as this user's ledger knows it.
     pub guard: Option<RecordedGuard>,
-    /// What this user's ledger knows to have been recovered from it, oldest first.
+    /// How many recoveries from it this user's ledger knows.
+    pub recovery_count: usize,
+    /// Those recoveries, oldest first; of many, the newest.
     pub recoveries: Vec<RecordedRecovery>,
 }
 
@@ -68,7 +70,16 @@ impl CheckpointList {
     pub(crate) fn join(&mut self, known: Vec<Known>) {
         for (checkpoint, known) in self.checkpoints.iter_mut().zip(known) {
             checkpoint.guard = known.guard;
+            checkpoint.recovery_count = known.recoveries.len();
             checkpoint.recoveries = known.recoveries;
+        }
+    }
+
+    /// Keeps the newest `most` recoveries of each checkpoint; how many there are is still told.
+    pub fn bound_recoveries(&mut self, most: usize) {
+        for checkpoint in &mut self.checkpoints {
+            let older = checkpoint.recoveries.len().saturating_sub(most);
+            checkpoint.recoveries.drain(..older);
         }
     }
 

@@ -25,7 +25,7 @@ pub use intents::OpenIntents;
 pub(crate) use intents::{close_all_of, give_up, has_open};
 pub(crate) use journal::compare;
 pub use journal::{ComparedJournal, Comparison, JournalFinding};
-pub use known::{Known, ListedPin, RecordedCall, RecordedGuard, RecordedRecovery};
+pub use known::{Known, ListedPin, RecordedCall, RecordedGuard, RecordedRecovery, RecoveryKind};
 pub use verify::{Finding, Newest, Verification};
 
 use crate::{Error, ErrorCode, RecoveredFile, state::State};
@@ -59,14 +59,11 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where there is no such row; `state`.
+    /// `not_found`, `state`.
     pub fn show(&self, row: i64) -> Result<Shown, Error> {
         self.state.entry(row)?.ok_or_else(|| {
-            Error::new(
-                ErrorCode::InvalidArgument,
-                format!("the ledger has no row {row}"),
-            )
-            .with_next("Give a row's number as `zerto-rewind audit list` shows it.")
+            Error::new(ErrorCode::NotFound, format!("the ledger has no row {row}"))
+                .with_next("Give a row's number as `zerto-rewind audit list` shows it.")
         })
     }
 

@@ -25,6 +25,7 @@ use crate::{
     marker::{self, Marker},
     private::{self, ForeignFile},
     state::{FolderError, folder},
+    text,
 };
 
 /// How often the first in the queue looks again.
@@ -299,11 +300,7 @@ fn name(zvm: &str, vpg_identifier: &str) -> String {
         .chain_update([0])
         .chain_update(&vpg)
         .finalize();
-    let hash: String = hash
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = text::hex(hash.get(..8).unwrap_or_default());
     let readable: String = vpg
         .chars()
         .take(40)

@@ -9,7 +9,7 @@ pub(crate) mod summary;
 use crate::{
     Error, ErrorCode, RecoverRequest,
     guest::{InGuest, Restore},
-    tag,
+    tag, text,
 };
 use jiff::{SignedDuration, Timestamp};
 pub use known::{Decision, How, KnownPlan, PlanEnd, Verdict};
@@ -78,12 +78,26 @@ pub enum Decides {
     Preview {
         /// What it is looked into for, as paths and patterns.
         looks_for: Vec<String>,
+        /// What for.
+        #[serde(default)]
+        purpose: Purpose,
     },
     /// To do something, asked for each time.
     Effects {
         /// All of it, in this order.
         effects: Vec<Effect>,
     },
+}
+
+/// What a checkpoint is looked into for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// What is found is to be recovered.
+    #[default]
+    Recovery,
+    /// What is found is compared with what is there now.
+    Comparison,
 }
 
 /// One thing that happens.
@@ -172,6 +186,18 @@ impl Plan {
     #[must_use]
     pub fn is_preview(&self) -> bool {
         matches!(self.decides, Decides::Preview { .. })
+    }
+
+    /// Whether it is a preview for a comparison.
+    #[must_use]
+    pub fn is_comparison(&self) -> bool {
+        matches!(
+            self.decides,
+            Decides::Preview {
+                purpose: Purpose::Comparison,
+                ..
+            }
+        )
     }
 
     /// What happens; nothing for a preview.
@@ -268,7 +294,7 @@ pub(crate) fn digest_of(body: &str) -> String {
         .chain_update(FORM)
         .chain_update(body)
         .finalize();
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    text::hex(&hash)
 }
 
 /// As much of a digest as a person compares.

@@ -10,6 +10,9 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 /// Stands at the end of text that was cut.
 pub const ELLIPSIS: char = '…';
 
+/// Linux's longest path, in bytes. As many characters are shown of one.
+pub const PATH_MAX_LEN: usize = 4096;
+
 /// The longest name of others that the state remembers.
 const REMEMBERED_MAX_LEN: usize = 200;
 
@@ -98,6 +101,44 @@ pub fn named_exactly(name: &str, max: usize) -> String {
     } else {
         format!("\"{}\"", shown.replace('"', "\\u{22}"))
     }
+}
+
+/// A path of others as [`exact`] shows it, whole: it can be compared and copied.
+#[must_use]
+pub fn path(path: &str) -> String {
+    exact(path, PATH_MAX_LEN)
+}
+
+/// So many of something: `1 path`, `2 paths`.
+pub fn counted<N>(count: N, one: &str, many: &str) -> String
+where
+    N: Copy + PartialEq + From<u8> + std::fmt::Display,
+{
+    let what = if count == N::from(1) { one } else { many };
+    format!("{count} {what}")
+}
+
+/// So many bytes.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    counted(count, "byte", "bytes")
+}
+
+/// A text that ends as a sentence does, so that another one can follow.
+#[must_use]
+pub fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() || text.ends_with(['.', '!', '?', ':', ELLIPSIS]) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
+}
+
+/// Hexadecimal, lower case.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_plain(word: &str) -> bool {
@@ -268,6 +309,17 @@ mod tests {
         ] {
             assert_eq!(without_os_numbers(text.to_owned()), left);
         }
+    }
+
+    #[test]
+    fn one_is_one_and_anything_else_is_many() {
+        for (count, said) in [(0, "0 paths"), (1, "1 path"), (2, "2 paths")] {
+            assert_eq!(counted(count, "path", "paths"), said);
+        }
+        assert_eq!(counted(1_usize, "row was", "rows were"), "1 row was");
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+        assert_eq!(sentence("a "), "a.");
+        assert_eq!(sentence("Why?"), "Why?");
     }
 
     #[test]

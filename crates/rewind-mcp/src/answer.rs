@@ -4,7 +4,7 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, InputRequiredR
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::text;
+use crate::{advice, text};
 
 /// What a call comes to.
 pub enum Reply {
@@ -66,7 +66,8 @@ impl Answer {
 /// An expected failure as MCP has it: `isError`, with the error under `error`, which each tool's output schema
 /// allows (some clients check the structured content of errors, too).
 pub fn failure(error: &Error) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(text::error(error))]);
+    let error = advice::completed(error);
+    let mut result = CallToolResult::error(vec![ContentBlock::text(text::error(&error))]);
     result.structured_content = Some(json!({ "error": error }));
     result
 }

@@ -1,6 +1,7 @@
 //! The MCP face of zerto-rewind: a server with six tools over the domain in `rewind-core`.
 //!
 //! The decisions about the protocol are in this crate's `README.md`.
+pub mod advice;
 mod answer;
 mod arguments;
 mod backend;

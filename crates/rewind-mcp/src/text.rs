@@ -1,19 +1,21 @@
 //! Results and errors as short texts for people and models: the text beside the structured content.
 //!
 //! What comes from a ZVM or a guest stands in quotation marks wherever it could pass for a sentence of ours.
+mod record;
+
+pub use record::record;
 use std::fmt::Write as _;
 
+use crate::advice;
 use rewind_core::{
     CheckpointList, Done, Error, FileDiff, GuardDecision, ListedCheckpoint, Outcome, Protection,
     Receipt, RecoveredPath, Recovery,
     diff::{Change, Facts, FolderDiff},
-    text::{named, named_exactly, quoted},
+    text::{PATH_MAX_LEN, bytes, counted, named, named_exactly, quoted},
 };
 
 /// Characters of one name, path or tag. The structured content has what the domain has.
 const SHOWN: usize = 500;
-/// Of a path in a guest.
-const PATH_SHOWN: usize = 4096;
 
 /// Writing to a string does not fail.
 macro_rules! line {
@@ -43,7 +45,7 @@ pub fn done(done: &Done) -> String {
         Done::Placed { path, local_path } => format!(
             "{} is here: {}",
             named(path, SHOWN),
-            named(local_path, PATH_SHOWN)
+            named(local_path, PATH_MAX_LEN)
         ),
         Done::Restored {
             path,
@@ -102,7 +104,7 @@ pub fn protection(found: &Protection) -> String {
         "{} ({}) is protected by {}, found by its {}.",
         named(&found.vm, SHOWN),
         named(&found.vm_identifier, SHOWN),
-        counted(count, "VPG"),
+        counted(count, "VPG", "VPGs"),
         found.matched_by.replace('_', " ")
     );
     for vpg in &found.vpgs {
@@ -136,7 +138,7 @@ pub fn receipt(receipt: &Receipt) -> String {
         text,
         "Guarded {}: {} pinned in {:.1} s. The change may be made.",
         named(&receipt.vm, SHOWN),
-        counted(receipt.pins.len(), "VPG"),
+        counted(receipt.pins.len(), "VPG", "VPGs"),
         receipt.seconds
     );
     line!(text, "Tag: {}", quoted(&receipt.tag, SHOWN));
@@ -190,7 +192,11 @@ pub fn decision(decision: &GuardDecision) -> String {
 /// The tagged checkpoints of a VM.
 pub fn checkpoints(list: &CheckpointList) -> String {
     let mut text = String::new();
-    let count = counted(list.checkpoints.len(), "tagged checkpoint");
+    let count = counted(
+        list.checkpoints.len(),
+        "tagged checkpoint",
+        "tagged checkpoints",
+    );
     line!(
         text,
         "{}: {count} since {}, newest first.",
@@ -205,38 +211,6 @@ pub fn checkpoints(list: &CheckpointList) -> String {
     }
     line!(text, "{}", list.note);
     text.trim_end().into()
-}
-
-/// What the ledger knows of a checkpoint; empty where it knows nothing.
-pub fn record(checkpoint: &ListedCheckpoint) -> String {
-    let mut said = Vec::new();
-    if let Some(guard) = &checkpoint.guard {
-        let mut of = format!("guard {}", guard.row);
-        if guard.outcome != "pinned" {
-            let _ = write!(of, " ({})", words(&guard.outcome));
-        }
-        for call in &guard.calls {
-            let tool = match &call.server {
-                Some(server) => format!("{server}/{}", call.tool),
-                None => call.tool.clone(),
-            };
-            let _ = write!(of, ", {}: {}", named(&tool, SHOWN), words(&call.outcome));
-        }
-        said.push(of);
-    }
-    for recovery in &checkpoint.recoveries {
-        said.push(format!(
-            "{} {}",
-            words(&recovery.outcome),
-            named(&recovery.path, SHOWN)
-        ));
-    }
-    said.join("; ")
-}
-
-/// A name on the wire as words.
-fn words(name: &str) -> String {
-    name.replace('_', " ")
 }
 
 fn listed(checkpoint: &ListedCheckpoint) -> String {
@@ -283,7 +257,7 @@ pub fn recovery(recovery: &Recovery) -> String {
             .paths
             .iter()
             .filter(|path| path.outcome.is_recovered());
-        let all = counted(recovery.paths.len(), "path");
+        let all = counted(recovery.paths.len(), "path", "paths");
         line!(text, "Recovered {} of {all} of {of}.", placed.count());
     }
     for path in &recovery.paths {
@@ -338,37 +312,35 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
         line!(text, "Because: {why}");
     }
     if let Some(local) = &path.local_path {
-        let local = named(local, PATH_SHOWN);
-        line!(text, "It is here now: {local} ({} bytes)", path.bytes);
+        let local = named(local, PATH_MAX_LEN);
+        line!(text, "It is here now: {local} ({})", bytes(path.bytes));
     }
     if let Some(file) = &path.restored {
         line!(
             text,
             "In the guest: {}",
-            named_exactly(&file.path, PATH_SHOWN)
+            named_exactly(&file.path, PATH_MAX_LEN)
         );
         if let Some(kept) = &file.kept {
             line!(
                 text,
                 "What was there is kept as {}",
-                named_exactly(kept, PATH_SHOWN)
+                named_exactly(kept, PATH_MAX_LEN)
             );
         }
         if let Some(id) = &file.restore_id
             && path.outcome == Outcome::Restored
         {
-            line!(
-                text,
-                "A person can undo it: `zerto-rewind undo-restore {id}`"
-            );
+            let undo = format!("`zerto-rewind undo-restore {id}`");
+            line!(text, "A person can undo it: {}", advice::complete(&undo));
         }
     }
     for file in &path.files {
         line!(
             text,
-            "- {}: {} bytes, SHA-256 {}",
+            "- {}: {}, SHA-256 {}",
             named(&file.path, SHOWN),
-            file.bytes,
+            bytes(file.bytes),
             file.sha256
         );
     }
@@ -390,7 +362,7 @@ pub fn diff(diff: &FileDiff) -> String {
     line!(
         text,
         "{} of {} {what} checkpoint {} of VPG {} ({}).",
-        named(&diff.path, PATH_SHOWN),
+        named(&diff.path, PATH_MAX_LEN),
         named(&diff.vm, SHOWN),
         diff.checkpoint,
         named(&diff.vpg, SHOWN),
@@ -418,8 +390,8 @@ pub fn diff(diff: &FileDiff) -> String {
 fn facts(facts: &Facts) -> String {
     let unknown = || "unknown".to_owned();
     format!(
-        "{} bytes, written {}, SHA-256 {}",
-        facts.bytes.map_or_else(unknown, |bytes| bytes.to_string()),
+        "{}, written {}, SHA-256 {}",
+        facts.bytes.map_or_else(|| "unknown size".to_owned(), bytes),
         facts.modified.clone().unwrap_or_else(unknown),
         facts
             .sha256
@@ -443,9 +415,4 @@ fn folder(text: &mut String, folder: &FolderDiff) {
         }
     }
     line!(text, "{} unchanged", folder.unchanged_count);
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }

@@ -4,13 +4,13 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
-mod advice;
 mod cli;
 mod commands;
 mod interrupt;
 mod logging;
 mod output;
 mod permit;
+mod person;
 mod progress;
 mod session;
 mod table;
@@ -41,7 +41,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(code) => return ExitCode::from(code),
     };
     if let Some(config) = &cli.config {
-        advice::go_by(config);
+        rewind_mcp::advice::go_by(config);
     }
     match cli.command {
         // These have a runtime of their own, if any: a hook has ten milliseconds, and a proxy and `run` pass signals on.

@@ -7,10 +7,11 @@ use std::{
 
 use owo_colors::OwoColorize as _;
 use rewind_core::{Error, ErrorCode, text};
+use rewind_mcp::advice;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{advice, wrap::hanging};
+use crate::{person, wrap::hanging};
 
 /// Where results and errors go.
 #[derive(Clone, Copy)]
@@ -40,13 +41,11 @@ impl Output {
 
     /// A command's end with an error, and the exit code for it.
     pub fn error(&self, error: &Error) -> u8 {
+        let error = advice::completed(&person::told(error));
         if self.json {
-            let mut error = error.clone();
-            error.message = advice::complete(&error.message).into_owned();
-            error.next = advice::complete(&error.next).into_owned();
             print(&to_json(&json!({ "error": error })));
         } else {
-            note(&describe(error));
+            note(&describe(&error));
         }
         error.code.exit_code()
     }

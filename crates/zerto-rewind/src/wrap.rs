@@ -1,4 +1,5 @@
 //! Text within 80 columns, or what a narrower terminal has.
+use anstream::adapter::strip_str;
 use rewind_core::certificate::Fingerprint;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -16,6 +17,23 @@ pub fn prose(text: &str) -> String {
         true => hanging(text, ""),
         false => text.to_owned(),
     }
+}
+
+/// A text, and behind it a value that is read and copied whole: where both don't fit on one line, it gets one of its own.
+pub fn beside(text: &str, value: &str) -> String {
+    if !is_drawn() || visible(text) + 1 + visible(value) <= widest() {
+        return format!("{text} {value}");
+    }
+    format!("{}\n{}{value}", prose(text), " ".repeat(LEAST_MARGIN))
+}
+
+/// The columns that a text takes on a screen, where styles take none.
+fn visible(text: &str) -> usize {
+    strip_str(text).to_string().width()
+}
+
+fn widest() -> usize {
+    WIDTH.min(usize::from(columns()).saturating_sub(1))
 }
 
 /// Breaks each line of a text at spaces; every line begins with `first`. What is broken goes on below the line's last column.
@@ -51,7 +69,7 @@ pub fn wrap(sentence: &str, first: &str) -> String {
 /// Breaks a text at spaces. Its first line begins with `first`, the others with `rest`. What does not fit between these
 /// gets a line almost to itself; what is longer than `longest` is broken.
 fn wrap_after(sentence: &str, first: &str, rest: &str, longest: usize) -> String {
-    let widest = WIDTH.min(usize::from(columns()).saturating_sub(1));
+    let widest = widest();
     let mut wrapped = first.to_owned();
     let mut margin = first.width();
     let mut column = margin;
@@ -69,7 +87,7 @@ fn wrap_after(sentence: &str, first: &str, rest: &str, longest: usize) -> String
             column = widest;
             continue;
         }
-        let length = word.width();
+        let length = visible(word);
         let fresh = column == margin;
         let gap = usize::from(!fresh && is_whole);
         if column + gap + length > widest && !(fresh && margin <= LEAST_MARGIN) {

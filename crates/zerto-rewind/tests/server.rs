@@ -133,6 +133,45 @@ async fn garbage_on_stdin_does_not_end_it() {
     assert_eq!(found["structuredContent"]["vm"], "jp-ubuntu");
 }
 
+/// Whoever copies a command from an answer gets to the ZVM that the answer is of.
+#[tokio::test]
+async fn a_command_in_an_answer_names_the_configuration_that_the_server_was_given() {
+    let world = World::new().await;
+    let receipt = world
+        .run(&["guard", "jp-ubuntu", "--action", "edit", "--json"])
+        .await
+        .json();
+    let wanted = json!({
+        "vm": "jp-ubuntu", "path": "/home/justin/app-config.yaml", "checkpoint": receipt["tag"],
+    });
+    let file = world.config();
+    let given = world.path("given.json");
+    std::fs::copy(&file, &given).unwrap();
+    for (arguments, option) in [
+        (vec!["mcp"], String::new()),
+        (
+            vec!["--config", given.to_str().unwrap(), "mcp"],
+            format!("--config {} ", given.display()),
+        ),
+    ] {
+        let mut server = Server::of(&mut world.command(&arguments));
+        server.initialize("2025-11-25").await;
+        let answer = server.call("zerto_recover_file", wanted.clone()).await;
+        let error = error_of(&answer);
+        assert_eq!(error["code"], "confirmation_required", "{answer}");
+        let id = error["plan_id"].as_str().unwrap();
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        for said in [text, error["next"].as_str().unwrap()] {
+            for word in ["approve", "deny"] {
+                let command = format!("`zerto-rewind {option}{word} {id}`");
+                assert!(said.contains(&command), "{command} is not in {said}");
+            }
+        }
+        server.close_stdin();
+        assert_eq!(server.end().await.0, 0);
+    }
+}
+
 /// A ZVM that lists no tag for a long time.
 async fn waiting_world() -> World {
     let world = World::new().await;

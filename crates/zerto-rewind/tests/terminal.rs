@@ -14,6 +14,8 @@ mod decisions;
 mod guest;
 #[path = "terminal/passphrase.rs"]
 mod passphrase;
+#[path = "terminal/readable.rs"]
+mod readable;
 #[path = "../../rewind-core/tests/sshd/mod.rs"]
 mod sshd;
 mod support;

@@ -4,7 +4,7 @@ mod failure;
 mod pace;
 mod retry;
 
-pub(crate) use failure::{Effect, Failure, seconds};
+pub(crate) use failure::{Effect, Failure, in_bytes, seconds};
 pub(crate) use pace::Pace;
 pub(crate) use retry::Retrying;
 

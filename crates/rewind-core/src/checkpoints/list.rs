@@ -150,6 +150,7 @@ fn listed(vpg: &FoundVpg, row: &Checkpoint) -> ListedCheckpoint {
         used_for_flr: tag::without_suffix(tag) != tag.trim(),
         expected_until: expected_until(&vpg.vpg, row.time),
         guard: None,
+        recovery_count: 0,
         recoveries: Vec::new(),
     };
     let parsed = tag::parse(tag);

@@ -4,7 +4,7 @@ use crate::{
     Error,
     guest::{self, Connection},
     recovery::{Folders, name_of},
-    text::named_exactly,
+    text::{self, named_exactly},
 };
 use std::collections::BTreeMap;
 use zvm_client::{PathItem, PathKind};
@@ -134,7 +134,9 @@ impl Entry {
             return Some("it is something else now".to_owned());
         }
         match (self.bytes, now.bytes) {
-            (Some(then), Some(now)) if then != now => Some(format!("{then} bytes, now {now}")),
+            (Some(then), Some(now)) if then != now => {
+                Some(format!("{}, now {now}", text::bytes(then)))
+            }
             _ => match (self.modified, now.modified) {
                 (Some(then), Some(now)) if then != now => Some("written since".to_owned()),
                 _ => None,
@@ -190,7 +192,7 @@ mod tests {
             FolderDiff {
                 added: vec!["\"d/new\\u{202e}\"".into()],
                 removed: vec!["gone".into()],
-                changed: vec!["b (1 bytes, now 2)".into(), "c (written since)".into()],
+                changed: vec!["b (1 byte, now 2)".into(), "c (written since)".into()],
                 added_count: 1,
                 removed_count: 1,
                 changed_count: 2,

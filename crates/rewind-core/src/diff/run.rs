@@ -10,7 +10,7 @@ use crate::{
     call::{Doing, Transfer, Watch},
     checkpoints::{self, Chosen, as_shown},
     guest::{Connection, WayIn, told_first},
-    plan::Decides,
+    plan::{Decides, Purpose},
     recovery::{
         GuestPath, Looks, Mount, Mounted, Permission, Scratch, Subject, free, permission,
         while_mounted,
@@ -240,6 +240,7 @@ async fn allowed(
     let mut plan = subject.plan(core, &wanted.asked);
     plan.decides = Decides::Preview {
         looks_for: wanted.paths.iter().map(GuestPath::written).collect(),
+        purpose: Purpose::Comparison,
     };
     if let Some(permission) = permission(core, &plan, call).await? {
         return Ok(Allowed::By(permission));

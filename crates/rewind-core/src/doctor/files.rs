@@ -7,7 +7,7 @@ use crate::{
     enforce,
     private::{Writer, others_may_write},
     state::State,
-    text,
+    text::{self, counted},
 };
 use secrecy::SecretString;
 use std::{
@@ -95,9 +95,9 @@ pub(super) async fn ca_file(config: &Config) -> Option<Check> {
         None => Check::silent(id::CA_FILE, &shown),
         Some(Err(error)) => Check::of_error(id::CA_FILE, error.into()),
         Some(Ok((_, Some(who), file))) => writable(id::CA_FILE, &file, &who, "644"),
-        Some(Ok((1, None, _))) => Check::ok(id::CA_FILE, format!("{shown}: 1 certificate")),
         Some(Ok((count, None, _))) => {
-            Check::ok(id::CA_FILE, format!("{shown}: {count} certificates"))
+            let certificates = counted(count, "certificate", "certificates");
+            Check::ok(id::CA_FILE, format!("{shown}: {certificates}"))
         }
     })
 }
@@ -168,13 +168,6 @@ pub(super) async fn catalog(config: &Config) -> Check {
                 .iter()
                 .map(|warning| text::display(&warning.to_string(), SHOWN_MAX_LEN)),
         ),
-    }
-}
-
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        _ => format!("{count} {many}"),
     }
 }
 

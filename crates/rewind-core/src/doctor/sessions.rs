@@ -1,12 +1,12 @@
 //! FLR sessions that were left behind. They are looked at, not unmounted.
-use super::{Check, LOCAL, files::counted, id, on_this_host};
+use super::{Check, LOCAL, id, on_this_host};
 use crate::{
     recovery::{claims, mounts},
     state::{
         OpenSession, State,
         lately::{InterruptedLately, InterruptedRecovery},
     },
-    text,
+    text::{self, counted},
 };
 use zvm_client::{FlrSession, FlrSessionId};
 

@@ -1,6 +1,12 @@
 //! What the ZVM itself answers. Only GETs, after one login.
-use super::{Check, REMOTE, Report, VpgState, check::Step, files::counted, id, rights, sessions};
-use crate::{Call, Error, ErrorCode, config::Config, protection::FoundVpg, state::State, text};
+use super::{Check, REMOTE, Report, VpgState, check::Step, id, rights, sessions};
+use crate::{
+    Call, Error, ErrorCode,
+    config::Config,
+    protection::FoundVpg,
+    state::State,
+    text::{self, counted},
+};
 use futures::future::{FutureExt as _, try_join_all};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -340,7 +346,10 @@ fn protected_site(vpgs: &[VpgState]) -> Check {
         ),
         (_, 0, _) => Check::skipped(
             id::PROTECTED_SITE,
-            format!("not known: the ZVM does not say it of {unknown} of {all} VPGs"),
+            format!(
+                "not known: the ZVM does not say it of {unknown} of {}",
+                counted(all, "VPG", "VPGs")
+            ),
         ),
         (_, some, _) => {
             let details = elsewhere.iter().map(|vpg| {
@@ -349,7 +358,10 @@ fn protected_site(vpgs: &[VpgState]) -> Check {
             });
             Check::warning(
                 id::PROTECTED_SITE,
-                format!("this ZVM is the recovery site of {some} of {all} VPGs; whether it passes tagged checkpoints on is not known"),
+                format!(
+                    "this ZVM is the recovery site of {some} of {}; whether it passes tagged checkpoints on is not known",
+                    counted(all, "VPG", "VPGs")
+                ),
                 "Guard their VMs through the ZVM of the protected site, with a configuration of its own.",
             )
             .with_details(details)

@@ -85,7 +85,7 @@ codes! {
     Declined "declined" exit 3:
         "A human declined."
         next "Do nothing; ask the human what they want instead.";
-    PlanForeign "plan_foreign" exit 3:
+    PlanForeign "plan_foreign" exit 4:
         "No plan of this id is this user's and this ZVM's."
         next "Ask for the recovery without a plan id: that makes a plan of its own.";
     PlanExpired "plan_expired" exit 3:
@@ -163,6 +163,9 @@ codes! {
     GuestFailed "guest_failed" exit 1:
         "A file could not be read or written in the guest."
         next "Read the reason, put it right in the guest, and ask again.";
+    NotFound "not_found" exit 4:
+        "Nothing is known by this number or id: no row of the ledger, no restore."
+        next "Check the number or id that the message names.";
     Denied "denied" exit 3:
         "The catalog does not allow this tool."
         next "Don't call the tool; ask a human.";

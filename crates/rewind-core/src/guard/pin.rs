@@ -152,7 +152,8 @@ impl Pinning<'_> {
         };
         if overtaken > 0 {
             why.push_str(&format!(
-                " ({overtaken} of {inserts} inserts were dropped because the tagged checkpoints of others were under way)"
+                " ({overtaken} of {} came to nothing because the tagged checkpoints of others were under way)",
+                text::counted(inserts, "insert", "inserts")
             ));
         }
         Error::new(

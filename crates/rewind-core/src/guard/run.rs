@@ -305,9 +305,9 @@ fn all_or_failed(
         .map(|error| error.message.as_str())
         .collect();
     let message = format!(
-        "{} of {} VPGs of {} could not be pinned. {}",
+        "{} of {} of {} could not be pinned. {}",
         failures.len(),
-        parts.len(),
+        text::counted(parts.len(), "VPG", "VPGs"),
         found.told(),
         reasons.join("; ")
     );

@@ -69,7 +69,7 @@ pub(super) async fn hash_open(
     connection.read(open, path, stat.bytes, take).await?;
     Ok(Hashed {
         stat,
-        sha256: hex(&hash.finalize()),
+        sha256: text::hex(&hash.finalize()),
     })
 }
 
@@ -150,8 +150,4 @@ async fn local_piece(content: &Content, at: u64, length: usize) -> Result<Vec<u8
         Ok(Err(error)) => Err(failed(error.to_string())),
         Err(error) => Err(failed(error.to_string())),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -103,8 +103,8 @@ impl Rewind {
         let done = AtomicU64::new(0);
         let watch = call.watch();
         let putting = || {
-            let bytes = done.load(Ordering::Relaxed);
-            format!("putting back what was replaced ({bytes} bytes compared)")
+            let bytes = text::bytes(done.load(Ordering::Relaxed));
+            format!("putting back what was replaced ({bytes} compared)")
         };
         let connecting = || "connecting to the guest".to_owned();
         let work = async {
@@ -194,7 +194,8 @@ fn summary(earlier: &GuestWrite, present: &Present) -> String {
     row!(
         text,
         "is now",
-        "{bytes} bytes, SHA-256 {sha256}, {attributes}"
+        "{}, SHA-256 {sha256}, {attributes}",
+        text::bytes(*bytes)
     );
     let away = text::exact(&undone(&earlier.target, sha256), 4096);
     match (&earlier.copy, &earlier.previous_sha256) {

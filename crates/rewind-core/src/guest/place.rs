@@ -182,8 +182,8 @@ impl Placing<'_> {
     async fn make_sure_of_room(&self, folder: &str) -> Result<(), GuestError> {
         match self.connection.room(folder).await? {
             Some(room) if room < self.content.bytes => Err(GuestError::NoRoom(format!(
-                "{} bytes are needed in {}, {room} are free",
-                self.content.bytes,
+                "{} needed in {}, {room} are free",
+                text::counted(self.content.bytes, "byte is", "bytes are"),
                 text::named_exactly(folder, 300)
             ))),
             _ => Ok(()),

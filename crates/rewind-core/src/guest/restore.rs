@@ -302,7 +302,11 @@ pub(crate) async fn undoable(core: &Core, id: &str, reached: bool) -> Result<Gue
     let refused =
         |why: &str| Error::new(ErrorCode::InvalidArgument, format!("restore {shown} {why}"));
     let write = found.ok_or_else(|| {
-        refused("is not known").with_next("Give the id that the restore answered with.")
+        Error::new(
+            ErrorCode::NotFound,
+            format!("no restore {shown} of this user on this ZVM is known"),
+        )
+        .with_next("Give the id that the restore answered with.")
     })?;
     if let Some(UndoneBy { name, at }) = undone {
         return Err(

@@ -51,10 +51,7 @@ fn guest(sshd: &Sshd) -> Guest {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    crate::text::hex(&Sha256::digest(bytes))
 }
 
 fn content(bytes: &[u8]) -> Content {

@@ -143,7 +143,8 @@ impl fmt::Display for JournalFinding {
             Self::VpgGone { pins } => {
                 write!(
                     f,
-                    "the ZVM has no such VPG any more; {pins} pins went with it"
+                    "the ZVM has no such VPG any more; {} went with it",
+                    text::counted(*pins, "pin", "pins")
                 )
             }
         }

@@ -249,7 +249,7 @@ pub(crate) const PLACED: Kind = Kind {
     closes: Some("SELECT seq FROM ledger WHERE kind = 'placing' AND row_id = ?1"),
     about: "SELECT NULL, NULL, NULL, NULL, NULL,
                 p.guest_path || ' at ' || p.destination || ': ' || coalesce('failed: ' || d.failure,
-                    d.files || ' files, ' || d.bytes || ' bytes, SHA-256 ' || d.sha256)
+                    d.files || iif(d.files = 1, ' file, ', ' files, ') || d.bytes || iif(d.bytes = 1, ' byte', ' bytes') || ', SHA-256 ' || d.sha256)
             FROM placed d JOIN placing p ON p.id = d.placing WHERE d.placing = ?1",
 };
 

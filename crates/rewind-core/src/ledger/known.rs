@@ -1,9 +1,12 @@
 //! What the ledger knows of the checkpoints that a journal lists.
+mod recoveries;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::recoveries::Recoveries;
+pub use self::recoveries::{RecordedRecovery, RecoveryKind};
 use super::chain::iso;
 use crate::{
     state::{State, StateError},
@@ -38,23 +41,6 @@ pub struct RecordedCall {
     /// `ok`, `is_error` (its result says so), `protocol_error`, `lost`, `not_forwarded`, `interrupted` (who watched it died),
     /// `not_told` (the harness did not tell), `under_way`, `not_observed` (the agent asked for the guard, and made the call by itself).
     pub outcome: String,
-}
-
-/// A recovery from a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct RecordedRecovery {
-    /// Its row in the ledger (`zerto-rewind audit show ROW`).
-    pub row: i64,
-    /// When it began (ISO 8601, UTC, the clock of this host).
-    pub at: String,
-    /// The path in the guest.
-    pub path: String,
-    /// `recovered`, `failed`, `interrupted` (its process died), `under_way`.
-    pub outcome: String,
-    /// Where it was placed, or was to be placed.
-    pub destination: Option<String>,
-    /// SHA-256 of the file; of a folder, of its list of files.
-    pub sha256: Option<String>,
 }
 
 /// A checkpoint as a journal lists it.
@@ -125,25 +111,13 @@ const CALLS: &str = "
     LEFT JOIN call_outcome o ON o.call = c.id LEFT JOIN call_handed_over h ON h.call = c.id
     WHERE d.guard = ?1 ORDER BY c.id";
 
-/// `?1` checkpoint, `?2` ZVM, `?3` VPG in lower case. What was placed counts more than how the recovery ended.
-const RECOVERIES: &str = "
-    SELECT l.seq, l.at, coalesce(p.guest_path, r.path), p.destination, d.sha256,
-        CASE WHEN d.sha256 IS NOT NULL THEN 'recovered' WHEN d.failure IS NOT NULL OR e.failure IS NOT NULL THEN 'failed'
-             WHEN EXISTS (SELECT 1 FROM ledger q WHERE q.closes = l.seq AND q.kind = 'intent_closed') THEN 'interrupted'
-             ELSE 'under_way' END
-    FROM recovery r JOIN ledger l ON l.kind = 'recovery' AND l.row_id = r.id
-    LEFT JOIN placing p ON p.recovery = r.id LEFT JOIN placed d ON d.placing = p.id
-    LEFT JOIN recovery_ended e ON e.recovery = r.id
-    WHERE r.checkpoint_id = ?1 AND r.zvm = ?2 AND lower(r.vpg_identifier) = ?3
-    ORDER BY r.id, p.id";
-
 struct Lookup<'a> {
     zvm: &'a str,
     vm_identifier: &'a str,
     by_pin: CachedStatement<'a>,
     by_tag: CachedStatement<'a>,
     calls: CachedStatement<'a>,
-    recoveries: CachedStatement<'a>,
+    recoveries: Recoveries<'a>,
 }
 
 impl<'a> Lookup<'a> {
@@ -158,7 +132,7 @@ impl<'a> Lookup<'a> {
             by_pin: database.prepare_cached(BY_PIN)?,
             by_tag: database.prepare_cached(BY_TAG)?,
             calls: database.prepare_cached(CALLS)?,
-            recoveries: database.prepare_cached(RECOVERIES)?,
+            recoveries: Recoveries::new(database, zvm, vm_identifier)?,
         })
     }
 
@@ -166,7 +140,7 @@ impl<'a> Lookup<'a> {
         let vpg = pin.vpg_identifier.to_lowercase();
         Ok(Known {
             guard: self.guard(pin, &vpg)?,
-            recoveries: self.recoveries(pin, &vpg)?,
+            recoveries: self.recoveries.of(pin, &vpg)?,
         })
     }
 
@@ -220,24 +194,5 @@ impl<'a> Lookup<'a> {
             })
         })?;
         calls.collect()
-    }
-
-    fn recoveries(
-        &mut self,
-        pin: &ListedPin,
-        vpg: &str,
-    ) -> rusqlite::Result<Vec<RecordedRecovery>> {
-        let recoveries = params![pin.checkpoint_id, self.zvm, vpg];
-        let recoveries = self.recoveries.query_map(recoveries, |row| {
-            Ok(RecordedRecovery {
-                row: row.get(0)?,
-                at: iso(row.get(1)?),
-                path: row.get(2)?,
-                destination: row.get(3)?,
-                sha256: row.get(4)?,
-                outcome: row.get(5)?,
-            })
-        })?;
-        recoveries.collect()
     }
 }

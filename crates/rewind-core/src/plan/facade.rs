@@ -92,7 +92,8 @@ impl Rewind {
     }
 
     async fn written(&self, plan: Plan, call: &Call) -> Result<KnownPlan, Error> {
-        let known = KnownPlan::new(plan)?;
+        let client = text::remembered(&call.caller);
+        let known = KnownPlan::new(plan, client.clone())?;
         let plan = known.plan.clone();
         let form = PlanForm {
             body: plan.body()?,
@@ -100,7 +101,7 @@ impl Rewind {
             substance: substance(&plan, call)?,
         };
         let asker = Asker {
-            client: text::remembered(&call.caller),
+            client,
             change: call.session_change_id.clone(),
             seat: call.seat.clone(),
         };

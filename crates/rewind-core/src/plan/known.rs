@@ -114,6 +114,8 @@ pub struct KnownPlan {
     pub plan: Plan,
     /// Its digest.
     pub digest: String,
+    /// The MCP client as it named itself, or the program that asked for it.
+    pub asked_by: Option<String>,
     /// What was decided.
     pub decision: Option<Decision>,
     /// It was begun: it is not begun again.
@@ -126,10 +128,11 @@ pub struct KnownPlan {
 
 impl KnownPlan {
     /// A plan that was just made.
-    pub(crate) fn new(plan: Plan) -> Result<Self, Error> {
+    pub(crate) fn new(plan: Plan, asked_by: Option<String>) -> Result<Self, Error> {
         Ok(Self {
             digest: plan.digest()?,
             plan,
+            asked_by,
             decision: None,
             begun: false,
             end: None,
@@ -161,6 +164,7 @@ impl KnownPlan {
         }
         Ok(Self {
             digest: row.digest,
+            asked_by: row.client,
             decision: row.decision.map(|(decision, _)| decision),
             begun: row.begun,
             end: row.end,
@@ -195,6 +199,26 @@ impl KnownPlan {
             (true, None) => format!("plan {id} is being carried out already"),
         };
         Some(Error::new(ErrorCode::PlanUsed, how))
+    }
+
+    /// Whether a recovery can come of it: by what it does, or by what a look finds.
+    ///
+    /// # Errors
+    /// `plan_altered`: it is for a comparison.
+    pub fn is_for_recovery(&self) -> Result<(), Error> {
+        match self.plan.is_comparison() {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorCode::PlanAltered,
+                format!(
+                    "plan {} only agrees to look into checkpoint {} for a comparison: nothing is recovered by it",
+                    self.plan.id, self.plan.checkpoint
+                ),
+            )
+            .with_next(
+                "Compare with zerto_diff_file, or ask for the recovery without a plan id: that makes a plan of its own.",
+            )),
+        }
     }
 
     /// Whether a call asks for what the plan was made for.

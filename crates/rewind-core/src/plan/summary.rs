@@ -16,7 +16,6 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-const PATH_MAX_LEN: usize = 4096;
 const NAME_MAX_LEN: usize = 500;
 
 impl Plan {
@@ -45,7 +44,7 @@ impl Plan {
         let tag = tag.map(|tag| text::quoted(tag, NAME_MAX_LEN));
         row!(text, "tag", "{}", tag.as_deref().unwrap_or("none"));
         match &self.decides {
-            Decides::Preview { looks_for } => {
+            Decides::Preview { looks_for, .. } => {
                 for pattern in looks_for {
                     row!(text, "look for", "{}", told_path(pattern));
                 }
@@ -140,7 +139,7 @@ fn describe(text: &mut String, effect: &Effect) {
                 text,
                 "to",
                 "{} ({there})",
-                text::named_exactly(to, PATH_MAX_LEN)
+                text::named_exactly(to, text::PATH_MAX_LEN)
             );
         }
         Effect::Write {
@@ -176,8 +175,8 @@ fn written(text: &mut String, in_guest: &InGuest, looked_at: Timestamp) {
         Some(there) => row!(
             text,
             "is now",
-            "{} bytes, SHA-256 {}, {} (looked at {looked_at:.0})",
-            there.bytes,
+            "{}, SHA-256 {}, {} (looked at {looked_at:.0})",
+            text::bytes(there.bytes),
             there.sha256,
             there.attributes
         ),
@@ -200,7 +199,7 @@ fn what_it_is(source: &Source) -> String {
         None => String::new(),
         Some(seen) if seen.is_folder => ", a folder with all that is in it".to_owned(),
         Some(seen) => match seen.bytes {
-            Some(bytes) => format!(", {bytes} bytes"),
+            Some(bytes) => format!(", {}", text::bytes(bytes)),
             None => ", of unknown size".to_owned(),
         },
     }

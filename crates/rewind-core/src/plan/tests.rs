@@ -121,6 +121,7 @@ const CHANGES: &[(&str, Change)] = &[
     ("kind", |plan| {
         plan.decides = Decides::Preview {
             looks_for: vec!["/etc/*".into()],
+            purpose: Purpose::Recovery,
         };
     }),
 ];

@@ -45,8 +45,8 @@ fn no_room(folder: &Path) -> Error {
     Error::new(
         ErrorCode::DestinationUnusable,
         format!(
-            "the folder does not fit: {} bytes may be used in {}",
-            room_at(folder),
+            "the folder does not fit: {} may be used in {}",
+            text::bytes(room_at(folder)),
             text::display(&folder.display().to_string(), 500)
         ),
     )
@@ -139,8 +139,8 @@ impl Downloading<'_> {
         match size {
             None => Ok((fetched.file, fetched.bytes, fetched.sha256)),
             Some(size) => Err(incomplete(format!(
-                "{} bytes arrived, the listing says {size}",
-                fetched.bytes
+                "{} arrived, the listing says {size}",
+                text::bytes(fetched.bytes)
             ))),
         }
     }

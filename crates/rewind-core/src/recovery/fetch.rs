@@ -1,6 +1,6 @@
 //! Streams a download to a temporary file in the destination's folder, hashing on the way.
 use super::destination::{Place, unusable};
-use crate::{Error, ErrorCode};
+use crate::{Error, ErrorCode, text};
 use sha2::{Digest, Sha256};
 use std::{
     io::{BufWriter, Read, Seek, SeekFrom, Write},
@@ -62,7 +62,8 @@ pub(super) async fn fetch(
                 arrived.store(bytes, Ordering::Relaxed);
                 if at_most.is_some_and(|at_most| bytes > at_most) {
                     break Err(incomplete(format!(
-                        "more than {bytes} bytes arrived, which is more than the listing says"
+                        "more than {} arrived, which is more than the listing says",
+                        text::bytes(bytes)
                     )));
                 }
                 if sender.send(chunk).await.is_err() {
@@ -104,17 +105,12 @@ fn write(
         file.as_file().sync_all()
     })();
     written.map_err(|error| unusable(&folder, &error))?;
-    Ok((file, hex(&hash.finalize())))
+    Ok((file, text::hex(&hash.finalize())))
 }
 
 /// Of all of it, hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Hexadecimal, lower case.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    text::hex(&Sha256::digest(bytes))
 }
 
 pub(super) fn incomplete(why: impl Into<String>) -> Error {
@@ -124,9 +120,12 @@ pub(super) fn incomplete(why: impl Into<String>) -> Error {
 /// A connection that broke in the middle is worth another try; a refusal is not.
 fn interrupted(error: zvm_client::Error, bytes: u64) -> Error {
     match error {
-        zvm_client::Error::Unreachable { .. } | zvm_client::Error::Unreadable { .. } => incomplete(
-            format!("the download broke off after {bytes} bytes: {error}"),
-        ),
+        zvm_client::Error::Unreachable { .. } | zvm_client::Error::Unreadable { .. } => {
+            incomplete(format!(
+                "the download broke off after {}: {error}",
+                text::bytes(bytes)
+            ))
+        }
         error => error.into(),
     }
 }

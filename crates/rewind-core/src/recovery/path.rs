@@ -1,9 +1,6 @@
 //! A path inside a guest, as people and agents write it.
 use crate::{Error, ErrorCode, text};
 
-/// Linux's longest path, in bytes.
-const PATH_MAX_LEN: usize = 4096;
-
 /// A path that was checked: every component is a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestPath {
@@ -24,7 +21,7 @@ impl GuestPath {
         if path.trim().is_empty() {
             return invalid("is empty");
         }
-        if path.len() > PATH_MAX_LEN {
+        if path.len() > text::PATH_MAX_LEN {
             return invalid("is longer than 4096 bytes");
         }
         if path.contains('\0') {
@@ -112,12 +109,12 @@ impl std::fmt::Display for GuestPath {
 
 /// A path in a guest, as a person reads it: what can't be seen is escaped.
 pub(crate) fn shown_path(written: &str) -> String {
-    text::exact(written, PATH_MAX_LEN)
+    text::path(written)
 }
 
 /// As [`shown_path`], within a text of ours.
 pub(crate) fn told_path(written: &str) -> String {
-    text::named_exactly(written, PATH_MAX_LEN)
+    text::named_exactly(written, text::PATH_MAX_LEN)
 }
 
 /// A partition's name is not known beforehand, but it is more than a word, and something is on it.

@@ -13,7 +13,7 @@ use crate::{
     checkpoints::{self, Chosen, as_shown, expected_until},
     clock::ZvmClock,
     guest::told_first,
-    plan::{Decides, Effect, PLAN_LIFE, Plan, Present, Source, new_id},
+    plan::{Decides, Effect, PLAN_LIFE, Plan, Present, Purpose, Source, new_id},
     protection::{self, Found},
     rewind::Core,
     text,
@@ -46,6 +46,7 @@ pub(crate) async fn make(
     } else {
         plan.decides = Decides::Preview {
             looks_for: patterns,
+            purpose: Purpose::Recovery,
         };
         return Ok(plan);
     };

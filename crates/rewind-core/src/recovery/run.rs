@@ -686,8 +686,8 @@ fn not_all(paths: &[RecoveredPath]) -> Option<Error> {
     let mut said = Vec::new();
     if missing > 0 {
         said.push(format!(
-            "{missing} of {} paths were not recovered",
-            paths.len()
+            "{missing} of {} could not be recovered",
+            text::counted(paths.len(), "path", "paths")
         ));
     }
     let more = incomplete.len().saturating_sub(INCOMPLETE_NAMED);

@@ -1,6 +1,6 @@
 //! Unpacks what a ZVM zipped. The archive is data from outside: its members can't leave the folder, overwrite each other,
 //! be links, or be larger than they say, and reading it takes bounded memory. Blocking.
-use super::{RecoveredFile, destination::unusable, fetch::hex, folders::private_folder};
+use super::{RecoveredFile, destination::unusable, folders::private_folder};
 use crate::{Error, ErrorCode, text};
 use sha2::{Digest, Sha256};
 use std::{
@@ -289,7 +289,7 @@ fn copy(
     if bytes != size {
         return Err(broken("a member is smaller than it says"));
     }
-    Ok((bytes, hex(&hash.finalize())))
+    Ok((bytes, text::hex(&hash.finalize())))
 }
 
 impl Unpacked {
@@ -316,12 +316,16 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
 fn too_large(limits: Limits) -> Error {
     if let Some(listed) = limits.listed.filter(|listed| *listed < limits.bytes) {
         return broken(&format!(
-            "it unpacks to more than {listed} bytes, which is more than the ZVM lists"
+            "it unpacks to more than {}, which is more than the ZVM lists",
+            text::bytes(listed)
         ));
     }
     Error::new(
         ErrorCode::DestinationUnusable,
-        format!("the folder unpacks to more than {} bytes", limits.bytes),
+        format!(
+            "the folder unpacks to more than {}",
+            text::bytes(limits.bytes)
+        ),
     )
     .with_next("Make room at the destination, or recover a smaller folder.")
 }

@@ -6,7 +6,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{State, StateError, millis, timestamp};
-use crate::ledger::{append, append_if, give_up, kinds};
+use crate::{
+    ledger::{append, append_if, give_up, kinds},
+    text,
+};
 
 /// A guard that has ended, well or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,10 +229,7 @@ pub fn arguments_digest(arguments: &Value) -> String {
 pub(crate) fn digest(value: &Value) -> String {
     let mut hash = Sha256::new();
     feed(&mut hash, value);
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    text::hex(&hash.finalize())
 }
 
 fn feed(hash: &mut Sha256, value: &Value) {

@@ -38,6 +38,8 @@ pub(crate) struct PlanRow {
     pub begun: bool,
     /// Where it was begun and has ended.
     pub end: Option<PlanEnd>,
+    /// Who asked for it.
+    pub client: Option<String>,
 }
 
 /// Whether a plan may be carried out now. Only one asker ever gets `Now`.
@@ -56,7 +58,7 @@ pub(crate) enum Decided {
 }
 
 const SELECT: &str = "SELECT p.body, p.digest, d.verdict, d.how, d.decided_by, d.at, d.digest,
-     EXISTS (SELECT 1 FROM plan_begun b WHERE b.plan = p.id), e.outcome
+     EXISTS (SELECT 1 FROM plan_begun b WHERE b.plan = p.id), e.outcome, p.client
      FROM plan p LEFT JOIN plan_decision d ON d.plan = p.id LEFT JOIN plan_ended e ON e.plan = p.id";
 
 impl State {
@@ -294,5 +296,6 @@ fn row(row: &Row<'_>) -> rusqlite::Result<PlanRow> {
             None => None,
             Some(end) => Some(PlanEnd::parse(&end).ok_or_else(|| unknown(8))?),
         },
+        client: row.get(9)?,
     })
 }

@@ -60,10 +60,7 @@ async fn a_file_comes_back_as_it_was_before_the_change() {
 
 fn support_sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    rewind_core::text::hex(&sha2::Sha256::digest(bytes))
 }
 
 #[tokio::test]

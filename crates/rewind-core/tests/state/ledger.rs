@@ -157,7 +157,7 @@ fn hash_of(line: &Value) -> String {
     members.remove("seq");
     members.remove("hash");
     let digest = Sha256::digest(hashed.to_string());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    rewind_core::text::hex(&digest)
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn an_end_that_was_cut_off_shows_only_beside_a_note_of_the_newest_row() {
     ));
     assert_eq!(found, []);
     let error = Ledger::of(&written.dir).show(noted.row).unwrap_err();
-    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    assert_eq!(error.code, ErrorCode::NotFound);
 }
 
 #[test]
@@ -558,7 +558,7 @@ fn the_list_tells_of_whom_and_what_and_can_be_narrowed() {
     assert_eq!(
         placed.what,
         format!(
-            "partition#0 Ext4/etc/hosts at /back/hosts: 1 files, 158 bytes, SHA-256 {}",
+            "partition#0 Ext4/etc/hosts at /back/hosts: 1 file, 158 bytes, SHA-256 {}",
             "ab".repeat(32)
         )
     );
@@ -575,8 +575,5 @@ fn the_list_tells_of_whom_and_what_and_can_be_narrowed() {
     assert_eq!(shown.intent.unwrap().kind, "guard_intent");
     assert_eq!(shown.content["checkpoint_id"], Value::Null);
     assert_eq!(shown.content["tool"], "vm_reconfigure");
-    assert_eq!(
-        ledger.show(10_000).unwrap_err().code,
-        ErrorCode::InvalidArgument
-    );
+    assert_eq!(ledger.show(10_000).unwrap_err().code, ErrorCode::NotFound);
 }

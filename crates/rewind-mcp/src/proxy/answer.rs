@@ -1,4 +1,5 @@
 //! The messages that the proxy itself writes.
+use crate::advice;
 use rewind_core::Error;
 use serde_json::{Value, json, value::RawValue};
 
@@ -30,8 +31,9 @@ pub fn error(id: Option<&RawValue>, code: i32, message: &str) -> Vec<u8> {
 /// The result of a listed call that is not forwarded, in the form of the call's era. It has no structured content:
 /// the schema of that belongs to the tool's server.
 pub fn refusal(id: &RawValue, modern: bool, error: &Error) -> Vec<u8> {
+    let error = advice::completed(error);
     let mut result = json!({
-        "content": [{ "type": "text", "text": text(error) }],
+        "content": [{ "type": "text", "text": text(&error) }],
         "isError": true,
         "_meta": { REFUSAL_KEY: error },
     });

@@ -7,6 +7,9 @@ use serde::Deserialize;
 use super::{define, read_only};
 use crate::{answer::Answer, text};
 
+/// Of one checkpoint. Its `recovery_count` is of all.
+const RECOVERIES_TOLD: usize = 10;
+
 pub const NAME: &str = "zerto_list_checkpoints";
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,8 +52,10 @@ pub async fn call(rewind: &Rewind, arguments: Arguments, call: &Call) -> Result<
     let limit = arguments
         .limit
         .and_then(|limit| usize::try_from(limit).ok());
-    let list = rewind
+    let mut list = rewind
         .checkpoints(&arguments.vm, since, limit, call)
         .await?;
-    Ok(Answer::new(&list, text::checkpoints(&list)))
+    let text = text::checkpoints(&list);
+    list.bound_recoveries(RECOVERIES_TOLD);
+    Ok(Answer::new(&list, text))
 }

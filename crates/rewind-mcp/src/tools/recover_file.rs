@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::{additive, define};
 use crate::{
+    advice,
     answer::{Answer, Reply},
     person::{Asked, Person},
     text,
@@ -178,6 +179,7 @@ pub async fn call(
         if !known.plan.is_preview() {
             let mut recovery = rewind.recover(&known.plan.id, call).await?;
             shorten(&mut recovery);
+            recovery.error = recovery.error.as_ref().map(advice::completed);
             let text = text::recovery(&recovery);
             return Ok(Reply::Done(match recovery.error {
                 None => Answer::new(&recovery, text),
@@ -214,6 +216,7 @@ impl<'a> Errand<'a> {
         request: Option<&RecoverRequest>,
     ) -> Result<(KnownPlan, bool), Error> {
         if let Some(named) = self.named(plan_id, request).await? {
+            named.0.is_for_recovery()?;
             return Ok(named);
         }
         let Some(request) = request else {
@@ -361,7 +364,8 @@ fn shorten(recovery: &mut Recovery) {
             ("members that were left out", path.skipped.len()),
         ] {
             if count > FILES_TOLD {
-                let of = rewind_core::text::named_exactly(&path.path, 4096);
+                let of =
+                    rewind_core::text::named_exactly(&path.path, rewind_core::text::PATH_MAX_LEN);
                 notes.push(format!(
                     "{of}: only the first {FILES_TOLD} of {count} {list} are told here."
                 ));

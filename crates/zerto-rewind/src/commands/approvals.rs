@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use rewind_core::{
-    Decision, Error, FileDiff, KnownPlan, PlanEnd, Verdict,
+    Decision, Error, FileDiff, KnownPlan, Plan, PlanEnd, Verdict,
     diff::PATHS_COMPARED,
     plan::{Decides, Effect},
     text,
@@ -18,17 +18,24 @@ use crate::{
     interrupt::Interrupt,
     output::{self, Output},
     session::{self, Session},
-    table::{moment, table},
+    table::{is_drawn, moment, table},
+    wrap::prose,
 };
 
-const PATH_MAX_LEN: usize = 4096;
+/// Characters of the name of who asks.
+const NAME_SHOWN: usize = 200;
+
+/// More paths of one plan than these are counted, not listed.
+const PATHS_SHOWN: usize = 3;
 
 /// One plan, for scripts.
 #[derive(Serialize)]
 struct Row {
     plan_id: String,
     status: &'static str,
-    kind: &'static str,
+    kind: Kind,
+    /// The MCP client as it named itself, or the program.
+    asked_by: Option<String>,
     vm: String,
     vpg: String,
     checkpoint: String,
@@ -45,6 +52,49 @@ struct Row {
     /// Where it was asked for: each file and folder, compared with now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diff: Vec<Compared>,
+}
+
+/// What is decided. Of a plan that does several, what weighs most; its destinations say which is which.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// To look into the checkpoint, to recover what is found there.
+    Preview,
+    /// To look into the checkpoint, to compare what is found there.
+    Comparison,
+    /// To recover to this host.
+    Host,
+    /// To put a file next to the present one in the guest.
+    Beside,
+    /// To replace a file in the guest.
+    Replace,
+}
+
+impl Kind {
+    fn of(plan: &Plan) -> Self {
+        let writes = |effect: &Effect| matches!(effect, Effect::Write { .. });
+        if plan.is_comparison() {
+            Self::Comparison
+        } else if plan.is_preview() {
+            Self::Preview
+        } else if plan.effects().iter().any(Effect::replaces) {
+            Self::Replace
+        } else if plan.effects().iter().any(writes) {
+            Self::Beside
+        } else {
+            Self::Host
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Preview => "look for",
+            Self::Comparison => "look, to compare",
+            Self::Host => "recover to this host",
+            Self::Beside => "put beside in the guest",
+            Self::Replace => "replace in the guest",
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -91,20 +141,21 @@ pub async fn run(
         if rows.is_empty() {
             return "No plan waits for a decision.".to_owned();
         }
-        let cells = rows.iter().map(|row| {
-            [
-                row.plan_id.clone(),
-                row.status.to_owned(),
-                moment(&row.expires_at),
-                row.vm.clone(),
-                row.checkpoint.clone(),
-                row.paths.join(", "),
-            ]
-        });
-        table(
-            ["Plan", "Status", "Until (UTC)", "VM", "Checkpoint", "What"],
-            cells,
-        )
+        if is_drawn() {
+            let headings = ["Plan", "Status", "Until (UTC)", "What"];
+            return table(headings, rows.iter().map(narrow));
+        }
+        let headings = [
+            "Plan",
+            "Status",
+            "Until (UTC)",
+            "Asked by",
+            "VM",
+            "Checkpoint",
+            "Kind",
+            "What",
+        ];
+        table(headings, rows.iter().map(wide))
     });
     Ok(())
 }
@@ -144,6 +195,10 @@ fn whole(row: &Row, known: &KnownPlan) -> String {
     if let Some(end) = known.end {
         status = format!("{status}; it {end}");
     }
+    let asked_by = row.asked_by.as_deref().map_or_else(String::new, |client| {
+        format!("asked for by {}; ", text::named(client, NAME_SHOWN))
+    });
+    let status = prose(&format!("{asked_by}{status}"));
     let mut text = format!("{}\n\n{status}", shown(known));
     for path in &row.diff {
         let path = match path {
@@ -159,16 +214,47 @@ fn whole(row: &Row, known: &KnownPlan) -> String {
     text
 }
 
+fn wide(row: &Row) -> [String; 8] {
+    let mut what = row
+        .paths
+        .iter()
+        .take(PATHS_SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let Some(more @ 1..) = row.paths.len().checked_sub(PATHS_SHOWN) {
+        what.push_str(&format!(", and {more} more"));
+    }
+    let asked_by = row.asked_by.as_deref().unwrap_or("-");
+    [
+        row.plan_id.clone(),
+        row.status.to_owned(),
+        moment(&row.expires_at),
+        asked_by.to_owned(),
+        row.vm.clone(),
+        row.checkpoint.clone(),
+        row.kind.in_words().to_owned(),
+        what,
+    ]
+}
+
+/// For a screen: what gives way is the text.
+fn narrow(row: &Row) -> [String; 4] {
+    let [id, status, until, asked_by, vm, checkpoint, kind, what] = wide(row);
+    let what = format!("{kind}: {what}\non {vm}, checkpoint {checkpoint}\nasked for by {asked_by}");
+    [id, status, until, what]
+}
+
 fn row(known: &KnownPlan) -> Row {
     let plan = &known.plan;
-    let written = |path: &String| text::exact(path, PATH_MAX_LEN);
+    let written = |path: &String| text::path(path);
     let (paths, destinations) = match &plan.decides {
-        Decides::Preview { looks_for } => (looks_for.iter().map(written).collect(), Vec::new()),
+        Decides::Preview { looks_for, .. } => (looks_for.iter().map(written).collect(), Vec::new()),
         Decides::Effects { effects } => effects
             .iter()
             .map(|effect| {
                 let to = match effect {
-                    Effect::Place { to, .. } => text::display(to, PATH_MAX_LEN),
+                    Effect::Place { to, .. } => text::display(to, text::PATH_MAX_LEN),
                     Effect::Write { in_guest, .. } => format!("guest:{}", written(&in_guest.to)),
                     Effect::Omit { code, .. } => format!("none ({})", code.as_str()),
                 };
@@ -179,10 +265,8 @@ fn row(known: &KnownPlan) -> Row {
     Row {
         plan_id: plan.id.clone(),
         status: status(known),
-        kind: match plan.is_preview() {
-            true => "preview",
-            false => "effects",
-        },
+        kind: Kind::of(plan),
+        asked_by: known.asked_by.clone(),
         vm: plan.vm.clone(),
         vpg: plan.vpg.clone(),
         checkpoint: plan.checkpoint.clone(),

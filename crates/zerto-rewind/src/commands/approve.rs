@@ -11,7 +11,7 @@ use crate::{
     output,
     output::{Output, ours},
     permit, session, terminal,
-    wrap::fitting,
+    wrap::{fitting, prose},
 };
 
 /// What was decided.
@@ -69,17 +69,20 @@ pub async fn approve(
         .await?;
     report(output, &known, decision, |known| {
         let id = &known.plan.id;
-        let what = match known.plan.is_preview() {
-            true => {
+        let what = match (known.plan.is_comparison(), known.plan.is_preview()) {
+            (true, _) => {
+                "The agent may compare with this checkpoint now, for ten minutes.".to_owned()
+            }
+            (_, true) => {
                 "The agent may look into the checkpoint now; what it finds is asked about again."
                     .to_owned()
             }
-            false => ours(&format!(
+            _ => ours(&format!(
                 "The agent can carry it out now, or you: `zerto-rewind recover --plan {id}`. Once, until {:.0}.",
                 known.plan.expires_at
             )),
         };
-        format!("{} {id}\n{what}", "Approved".green().bold())
+        format!("{} {id}\n{}", "Approved".green().bold(), prose(&what))
     });
     Ok(())
 }
@@ -135,6 +138,13 @@ fn decided(known: &KnownPlan) -> Error {
             decision.unwrap_or_default()
         ),
     )
+    .with_next(match known.plan.is_preview() {
+        true => "Nothing has to be done: the agent may look already.".to_owned(),
+        false => format!(
+            "Nothing has to be done: it waits to be carried out, by the agent, or by you: `zerto-rewind recover --plan {}`.",
+            known.plan.id
+        ),
+    })
 }
 
 fn undecided() -> Error {

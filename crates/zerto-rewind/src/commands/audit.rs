@@ -6,7 +6,7 @@ use owo_colors::OwoColorize as _;
 use rewind_core::{
     Error,
     ledger::{Comparison, Entry, Filter, Ledger, Shown, Verification},
-    text,
+    text::{self, counted},
 };
 use serde::Serialize;
 
@@ -279,15 +279,16 @@ fn show(shown: &Shown) -> String {
 }
 
 fn checked(verified: &Verification) -> String {
-    let rows = verified.rows;
+    let rows = counted(verified.rows, "row", "rows");
     let mut said = match verified.findings.len() {
         0 => format!(
-            "{}: {rows} rows.\n",
+            "{}: {rows}.\n",
             "The ledger is as it was written".green().bold()
         ),
         found => format!(
-            "{}: {found} findings in {rows} rows.\n",
-            "The ledger is not as it was written".red().bold()
+            "{}: {} in {rows}.\n",
+            "The ledger is not as it was written".red().bold(),
+            counted(found, "finding", "findings")
         ),
     };
     said += &findings(&verified.findings);
@@ -301,12 +302,15 @@ fn checked(verified: &Verification) -> String {
     }
     let open = verified.open_intents;
     if open.under_way > 0 {
-        said += &format!("{} intents are under way.\n", open.under_way);
+        said += &format!(
+            "{} under way.\n",
+            counted(open.under_way, "intent is", "intents are")
+        );
     }
     if open.interrupted > 0 {
         said += &format!(
-            "{} intents are of processes that died: the next start closes them as interrupted.\n",
-            open.interrupted
+            "{} of processes that died: the next start closes what is theirs as interrupted.\n",
+            counted(open.interrupted, "intent is", "intents are")
         );
     }
     said
@@ -346,12 +350,12 @@ fn compared(comparison: &Comparison) -> String {
         };
         let not_looked_at = match journal.not_looked_at {
             0 => String::new(),
-            older => format!(", {older} older ones not looked at"),
+            older => format!(", {older} older not looked at"),
         };
         said += &format!(
-            "VPG {}, {from}: {} pins listed{aged_out}{not_looked_at}\n",
+            "VPG {}, {from}: {} listed{aged_out}{not_looked_at}\n",
             output::lines(&journal.vpg),
-            journal.listed
+            counted(journal.listed, "pin", "pins")
         );
         said += &findings(&journal.findings);
     }

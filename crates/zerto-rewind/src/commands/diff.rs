@@ -5,7 +5,7 @@ use owo_colors::OwoColorize as _;
 use rewind_core::{DiffRequest, Error, FileDiff};
 
 use super::recover::{Desk, still_open};
-use crate::{cli, interrupt::Interrupt, output::Output, session::Session};
+use crate::{cli, interrupt::Interrupt, output::Output, session::Session, wrap::prose};
 
 pub async fn run(
     config: Option<&Path>,
@@ -40,12 +40,13 @@ pub async fn run(
     Ok(())
 }
 
-/// As the tool says it, with the diff's colours.
+/// As the tool says it, with the diff's colours. Its lines stay as long as they are.
 pub(super) fn show(diff: &FileDiff) -> String {
     let text = rewind_mcp::text::diff(diff);
     let unified = diff.unified.as_deref().map_or("", str::trim_end);
-    let Some(said) = text.strip_suffix(unified) else {
-        return text;
+    let said = match (unified, text.strip_suffix(unified)) {
+        ("", _) | (_, None) => return prose(&text),
+        (_, Some(said)) => prose(said.trim_end()),
     };
     let coloured = unified.lines().map(|line| match line.as_bytes().first() {
         Some(b'+') => line.green().to_string(),
@@ -53,5 +54,5 @@ pub(super) fn show(diff: &FileDiff) -> String {
         Some(b'@') => line.cyan().to_string(),
         _ => line.to_owned(),
     });
-    format!("{said}{}", coloured.collect::<Vec<_>>().join("\n"))
+    format!("{said}\n\n{}", coloured.collect::<Vec<_>>().join("\n"))
 }

@@ -8,7 +8,6 @@ use rewind_core::{
 };
 
 use crate::{
-    advice,
     commands::install::{self, Found},
     interrupt::Interrupt,
     output::{self, Output},
@@ -16,6 +15,7 @@ use crate::{
     table::is_drawn,
     wrap::wrap,
 };
+use rewind_mcp::advice;
 
 /// The settings of MCP clients. The only check that the domain knows nothing of.
 const CLIENTS: &str = "clients";

@@ -4,7 +4,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 use rewind_core::{
     Destination, Error, ErrorCode, How, KnownPlan, Outcome, Paths, RecoverRequest, RecoveredPath,
-    Recovery, StillOpen, Verdict, guest::Restore, text,
+    Recovery, StillOpen, Verdict, config, guest::Restore, plan::Decides, text,
 };
 
 use super::approve;
@@ -16,11 +16,11 @@ use crate::{
     session::{self, Session},
     table::moment,
     terminal,
+    wrap::{beside, hanging, prose},
 };
 
 /// More files than these are counted, not listed.
 const FILES_SHOWN: usize = 20;
-const PATH_MAX_LEN: usize = 4096;
 
 /// The exit code: not 0 where not every path was recovered.
 pub async fn run(
@@ -34,7 +34,11 @@ pub async fn run(
     let mut known = match (&arguments.plan, request(&arguments)) {
         (Some(id), _) => {
             session = Session::open(config, interrupt)?;
-            session.rewind().plan(id).await?
+            let known = session.rewind().plan(id).await?;
+            known
+                .is_for_recovery()
+                .map_err(|error| error.with_next(instead(&known)))?;
+            known
         }
         (None, Some(request)) => {
             desk.is_there()?;
@@ -55,7 +59,15 @@ pub async fn run(
         if !known.plan.is_preview() {
             break;
         }
-        known = plan(&session, &known.plan.asked).await?;
+        let found = plan(&session, &known.plan.asked).await?;
+        if arguments.plan.is_some() {
+            let was_made = format!(
+                "Plan {} only agrees to look into checkpoint {}. Of what was found there, plan {} was made.",
+                known.plan.id, known.plan.checkpoint, found.plan.id
+            );
+            output::note(&hanging(&was_made, ""));
+        }
+        known = found;
     }
     let recovery = session
         .run(async |rewind, call| rewind.recover(&known.plan.id, &call).await)
@@ -70,6 +82,22 @@ pub async fn run(
         true => error.code.exit_code(),
         false => output.error(error),
     })
+}
+
+/// What the person can run instead of a recovery by a plan that is none for it.
+fn instead(known: &KnownPlan) -> String {
+    let plan = &known.plan;
+    let word = |text: &str| config::word(Path::new(&output::lines(text)));
+    let path = match &plan.decides {
+        Decides::Preview { looks_for, .. } => looks_for.first().map(|path| word(path)),
+        Decides::Effects { .. } => None,
+    };
+    let (vm, path) = (word(&plan.vm), path.unwrap_or_else(|| "PATH".to_owned()));
+    let checkpoint = &plan.checkpoint;
+    format!(
+        "To compare: `zerto-rewind diff {vm} {path} --at {checkpoint}`. To recover: `zerto-rewind recover {vm} {path} --at {checkpoint}`, \
+         which makes a plan of its own."
+    )
 }
 
 /// Says so where the checkpoint could not be unmounted.
@@ -206,45 +234,45 @@ impl<'a> Desk<'a> {
 /// What was recovered, for a person. The digests are as `sha256sum` prints them.
 fn show(recovery: &Recovery) -> String {
     let of = format!(
-        "of {}, checkpoint {} of VPG {}, {} (UTC)",
+        "  of {}, checkpoint {} of VPG {}, {} (UTC)",
         output::lines(&recovery.vm),
         recovery.checkpoint,
         output::lines(&recovery.vpg),
         moment(&recovery.checkpoint_time),
     );
+    let of = prose(&of);
     let paths: Vec<String> = recovery.all().map(|path| became(path, &of)).collect();
     let notes: String = recovery
         .notes
         .iter()
-        .map(|note| format!("{}\n", output::lines(note)))
+        .map(|note| format!("{}\n", prose(&output::ours(note))))
         .collect();
-    let timing = &recovery.timing;
     format!(
         "{}\n{notes}\n{}",
         paths.join("\n"),
-        format!(
-            "find {:.1} s, mount {:.1} s, resolve {:.1} s, download {:.1} s, unmount {:.1} s{}: {:.1} s in all",
-            timing.find,
-            timing.mount,
-            timing.resolve,
-            timing.download,
-            timing.unmount,
-            match timing.write > 0.0 {
-                true => format!(", write {:.1} s", timing.write),
-                false => String::new(),
-            },
-            timing.total
-        )
-        .dimmed()
+        timing(recovery).dimmed()
     )
+}
+
+fn timing(recovery: &Recovery) -> String {
+    let timing = &recovery.timing;
+    let write = match timing.write > 0.0 {
+        true => format!(", write {:.1} s", timing.write),
+        false => String::new(),
+    };
+    prose(&format!(
+        "find {:.1} s, mount {:.1} s, resolve {:.1} s, download {:.1} s, unmount {:.1} s{write}: {:.1} s in all",
+        timing.find, timing.mount, timing.resolve, timing.download, timing.unmount, timing.total
+    ))
 }
 
 fn became(path: &RecoveredPath, of: &str) -> String {
     let name = output::lines(path.guest_path.as_deref().unwrap_or(&path.path));
+    let headed = |what: &dyn std::fmt::Display| beside(&what.to_string(), &name.bold().to_string());
     if !path.outcome.is_recovered() && path.outcome != Outcome::Incomplete {
         let why = output::lines(path.why.as_deref().unwrap_or_default());
-        let outcome = path.outcome.as_str().red().bold().to_string();
-        return format!("{outcome} {}\n  {of}\n  {why}\n", name.bold());
+        let headed = headed(&path.outcome.as_str().red().bold());
+        return format!("{headed}\n{of}\n{}\n", prose(&format!("  {why}")));
     }
     let files = path.files.iter().take(FILES_SHOWN);
     let files: String = files
@@ -252,11 +280,16 @@ fn became(path: &RecoveredPath, of: &str) -> String {
         .collect();
     let more = match path.files.len().saturating_sub(FILES_SHOWN) {
         0 => String::new(),
-        more => format!("… and {more} more files\n"),
+        more => format!("… and {}\n", text::counted(more, "more file", "more files")),
     };
     let left_out = path.skipped.iter().take(FILES_SHOWN);
     let left_out: String = left_out
-        .map(|skipped| format!("left out: {}\n", output::lines(skipped)))
+        .map(|skipped| {
+            format!(
+                "{}\n",
+                prose(&format!("left out: {}", output::lines(skipped)))
+            )
+        })
         .collect();
     let incomplete = match path.outcome {
         Outcome::Incomplete => format!("\n  {} left out", path.skipped.len()),
@@ -278,28 +311,28 @@ fn became(path: &RecoveredPath, of: &str) -> String {
         _ => what.green().bold().to_string(),
     };
     format!(
-        "{what} {}\n  {of}\n  {} bytes, {}{incomplete}\n\n{files}{more}{left_out}{more_left_out}",
-        name.bold(),
-        path.bytes,
+        "{}\n{of}\n{}{incomplete}\n\n{files}{more}{left_out}{more_left_out}",
+        headed(&what),
         whereto(path),
     )
 }
 
 fn whereto(path: &RecoveredPath) -> String {
+    let bytes = text::bytes(path.bytes);
     let Some(file) = &path.restored else {
         let local = output::lines(path.local_path.as_deref().unwrap_or_default());
-        return format!("to {}", local.bold());
+        return beside(&format!("  {bytes}, to"), &local.bold().to_string());
     };
-    let shown = |path: &str| text::exact(path, PATH_MAX_LEN);
-    let mut whereto = format!("in the guest: {}", shown(&file.path).bold());
+    let place = text::path(&file.path).bold().to_string();
+    let mut whereto = beside(&format!("  {bytes}, in the guest:"), &place);
     if let Some(kept) = &file.kept {
-        whereto.push_str(&format!("\n  kept: {}", shown(kept)));
+        whereto.push_str(&format!("\n{}", beside("  kept:", &text::path(kept))));
     }
     if let Some(id) = &file.restore_id
         && path.outcome == Outcome::Restored
     {
         let undo = output::ours(&format!("`zerto-rewind undo-restore {id}`"));
-        whereto.push_str(&format!("\n  undo: {undo}"));
+        whereto.push_str(&format!("\n{}", beside("  undo:", &undo)));
     }
     whereto
 }

@@ -1,10 +1,11 @@
 //! `zerto-rewind stop` and `resume`: refuse every listed call of this user, at once and until a person lifts it.
-use crate::{advice, output::Output, permit, session, wrap::prose};
+use crate::{output::Output, permit, session, wrap::prose};
 use rewind_core::{
     Error, ErrorCode,
     config::{self, Config},
     stop::{Stop, StopNote, Stops},
 };
+use rewind_mcp::advice;
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},

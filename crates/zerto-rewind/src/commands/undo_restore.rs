@@ -10,10 +10,8 @@ use crate::{
     interrupt::Interrupt,
     output::{self, Output},
     session::Session,
-    wrap::hanging,
+    wrap::{beside, hanging, prose},
 };
-
-const PATH_MAX_LEN: usize = 4096;
 
 pub async fn run(
     config: Option<&Path>,
@@ -48,25 +46,26 @@ pub async fn run(
 
 /// What was put back, for a person.
 fn show(undone: &Undone) -> String {
-    let shown = |path: &str| text::exact(path, PATH_MAX_LEN);
     let file = &undone.file;
-    let kept = match &file.kept {
-        Some(kept) => format!("\n  kept: {}", shown(kept)),
-        None => String::new(),
-    };
-    let notes: String = undone
-        .notes
-        .iter()
-        .chain(&file.notes)
-        .map(|note| format!("{}\n", output::lines(note)))
-        .collect();
-    format!(
-        "{} {}\n  on {}\n  {} bytes, SHA-256 {}{kept}\n  guarded first: {}\n{notes}",
-        "Undone".green().bold(),
-        shown(&file.path).bold(),
-        output::lines(&undone.vm),
-        file.bytes,
-        file.sha256,
-        output::lines(&undone.guard.tag),
-    )
+    let mut lines = vec![
+        beside(
+            &"Undone".green().bold().to_string(),
+            &text::path(&file.path).bold().to_string(),
+        ),
+        prose(&format!("  on {}", output::lines(&undone.vm))),
+        beside(
+            &format!("  {}, SHA-256", text::bytes(file.bytes)),
+            &file.sha256,
+        ),
+    ];
+    lines.extend(
+        file.kept
+            .iter()
+            .map(|kept| beside("  kept:", &text::path(kept))),
+    );
+    let tag = output::lines(&undone.guard.tag);
+    lines.push(prose(&format!("  guarded first: {tag}")));
+    let notes = undone.notes.iter().chain(&file.notes);
+    lines.extend(notes.map(|note| prose(&output::ours(note))));
+    lines.join("\n")
 }

@@ -116,7 +116,7 @@ async fn one_row_is_shown_with_its_columns_and_hashes() {
     assert_eq!(shown["closed_by"][0]["row"], 5);
     assert_eq!(shown["prev"], "0".repeat(64));
     let none = world.run(&["audit", "show", "99"]).await;
-    assert_eq!((none.code, none.stdout.as_str()), (2, ""));
+    assert_eq!((none.code, none.stdout.as_str()), (4, ""));
     assert!(none.stderr.contains("no row 99"), "{}", none.stderr);
 }
 
@@ -185,7 +185,7 @@ async fn verify_compares_with_the_journal() {
     let run = world.run(&["audit", "verify", "--journal"]).await;
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert!(
-        run.stdout.contains("VPG jp-ubuntu") && run.stdout.contains("1 pins listed"),
+        run.stdout.contains("VPG jp-ubuntu") && run.stdout.contains("1 pin listed"),
         "{}",
         run.stdout
     );

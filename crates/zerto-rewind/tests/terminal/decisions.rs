@@ -167,7 +167,7 @@ async fn nobody_approves_without_a_terminal_or_a_yes_and_anybody_may_deny() {
     }
     let run = world.run(&["approve", "p-00000000"]).await;
     assert!(
-        run.code == 3 && run.stderr.contains("[plan_foreign]"),
+        run.code == 4 && run.stderr.contains("[plan_foreign]"),
         "{}",
         run.stderr
     );

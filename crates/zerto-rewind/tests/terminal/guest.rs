@@ -72,9 +72,12 @@ async fn a_file_is_replaced_and_put_back() {
     );
     assert_eq!(fs::read(&file).unwrap(), b"broken");
     // Nobody is asked about what can't be undone, with a terminal or without.
-    for (id, said) in [(id, "was already undone at 20"), ("r-0", "is not known")] {
+    for (id, code, said) in [
+        (id, 2, "was already undone at 20"),
+        ("r-0", 4, "no restore r-0"),
+    ] {
         let run = world.run(&["undo-restore", id]).await;
-        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert_eq!(run.code, code, "{}", run.stderr);
         assert!(run.stderr.contains(said), "{said:?}: {}", run.stderr);
     }
 }

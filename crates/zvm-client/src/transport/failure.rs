@@ -77,11 +77,16 @@ impl Failure {
     pub(crate) fn of_body(error: &reqwest::Error, received: u64, timeouts: &Timeouts) -> Self {
         Self::Cut(if error.is_timeout() {
             format!(
-                "nothing more came for {} after {received} bytes",
-                seconds(timeouts.idle)
+                "nothing more came for {} after {}",
+                seconds(timeouts.idle),
+                in_bytes(received)
             )
         } else {
-            format!("it broke off after {received} bytes ({})", innermost(error))
+            format!(
+                "it broke off after {} ({})",
+                in_bytes(received),
+                innermost(error)
+            )
         })
     }
 
@@ -190,6 +195,13 @@ impl Failure {
                 detail: format!("the answer is larger than {limit} bytes"),
             },
         }
+    }
+}
+
+pub(crate) fn in_bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        _ => format!("{count} bytes"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Failure, seconds};
+use super::{Failure, in_bytes, seconds};
 
 /// The least that has to come within [`SLOW_FOR`].
 const LEAST: u64 = 64 << 10;
@@ -27,8 +27,8 @@ impl Pace {
             return Ok(());
         }
         Err(Failure::Cut(format!(
-            "it is too slow, {} bytes came within {}",
-            self.bytes,
+            "it is too slow, {} came within {}",
+            in_bytes(self.bytes),
             seconds(self.waited)
         )))
     }

@@ -1,7 +1,7 @@
 //! What is answered, and in which bytes.
 use super::{Format, claude, copilot, cursor, docker, gemini};
-use crate::advice;
 use rewind_core::text;
+use rewind_mcp::advice;
 use serde_json::Value;
 use std::{
     io::{self, Write},
@@ -25,7 +25,7 @@ pub(super) enum Answer {
 impl Answer {
     /// A denial with a reason that is one bounded line and never empty.
     pub fn deny(reason: &str) -> Self {
-        let reason = sentence(&one_line(&advice::complete(reason)));
+        let reason = text::sentence(&one_line(&advice::complete(reason)));
         // A stop says by itself whose it is.
         if reason.starts_with("zerto-rewind ") {
             return Self::Deny(reason);
@@ -55,19 +55,9 @@ pub(super) fn one_line(line: &str) -> String {
     text::display(line, MAX_TEXT)
 }
 
-/// A text that ends as a sentence does, so that another one can follow.
-pub(super) fn sentence(text: &str) -> String {
-    let text = text.trim_end();
-    if text.is_empty() || text.ends_with(['.', '!', '?', ':', '…']) {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
-}
-
 /// Lines as sentences of one line.
 pub(super) fn sentences(lines: &str) -> String {
-    let lines: Vec<String> = lines.lines().map(sentence).collect();
+    let lines: Vec<String> = lines.lines().map(text::sentence).collect();
     lines.join(" ")
 }
 

@@ -1,6 +1,6 @@
 //! From the bytes of an event to the answer.
 use super::{
-    answer::{Answer, Output, one_line, sentence, sentences},
+    answer::{Answer, Output, one_line, sentences},
     event::{self, Event, Reading, ToolUse},
     fields::Fields,
     format::Format,
@@ -9,6 +9,7 @@ use super::{
 use rewind_core::{
     Error,
     enforce::{ObservedCall, Outcome},
+    text,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -182,11 +183,7 @@ fn change_id(session: Option<&str>) -> String {
         Ok(uuid) => format!("ses-{}", tail(uuid)),
         Err(_) => {
             let digest = Sha256::digest(session);
-            let hex: String = digest
-                .iter()
-                .take(6)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let hex = text::hex(digest.get(..6).unwrap_or_default());
             format!("ses-{hex}")
         }
     }
@@ -200,13 +197,13 @@ fn tail(uuid: Uuid) -> String {
 fn explain(error: &Error) -> String {
     let mut said = vec![sentences(&error.message)];
     if !error.candidates.is_empty() {
-        said.push(sentence(&format!(
+        said.push(text::sentence(&format!(
             "Candidates: {}",
             error.candidates.join(", ")
         )));
     }
     for done in &error.done {
-        said.push(sentence(&format!(
+        said.push(text::sentence(&format!(
             "Done before: {}",
             rewind_mcp::text::done(done)
         )));

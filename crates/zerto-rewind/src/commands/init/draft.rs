@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use rewind_core::{
     Error,
     config::{CLIENT_SECRET_ENV, Config, ConfigError, PASSWORD_ENV},
+    text,
 };
 use secrecy::{ExposeSecret as _, SecretString, zeroize::Zeroizing};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
@@ -156,18 +157,17 @@ pub fn in_arguments(error: ConfigError) -> Error {
                 }
             });
             let fix = fix.unwrap_or_else(|| "correct it".to_owned());
-            usage(format!("{}{problem}", option.unwrap_or_default())).with_next(sentence(&fix))
+            usage(format!("{}{problem}", option.unwrap_or_default()))
+                .with_next(text::sentence(&capitalised(&fix)))
         }
         other => other.into(),
     }
 }
 
-fn sentence(text: &str) -> String {
+fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase());
-    let mut sentence: String = first.into_iter().flatten().chain(letters).collect();
-    sentence.push('.');
-    sentence
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// The words of a command line, as a shell would take it apart. A program with a path is one of the current folder.

@@ -1,10 +1,10 @@
 //! The commands that an advice names, as they have to be typed: by the configuration that this one was given with `--config`.
 //!
 //! Without it they would look at another ZVM, where there is a default configuration. The texts themselves are made where nothing is
-//! known of a command line: the MCP server has none.
+//! known of a command line.
 use std::{borrow::Cow, path::Path, sync::OnceLock};
 
-use rewind_core::config::word;
+use rewind_core::{Error, config::word};
 
 /// What the commands begin with where a text names one.
 const NAMED: &str = "`zerto-rewind ";
@@ -24,6 +24,18 @@ pub fn complete(text: &str) -> Cow<'_, str> {
         Some(file) if text.contains(NAMED) => Cow::Owned(with(text, file)),
         _ => Cow::Borrowed(text),
     }
+}
+
+/// An error as it is told, with the configuration in each command that it names. What a person is to agree to stays word for word:
+/// it names none.
+#[must_use]
+pub fn completed(error: &Error) -> Error {
+    let mut error = error.clone();
+    if error.plan_id.is_none() {
+        error.message = complete(&error.message).into_owned();
+    }
+    error.next = complete(&error.next).into_owned();
+    error
 }
 
 fn with(text: &str, file: &str) -> String {
