@@ -216,8 +216,9 @@ impl Rewind {
         call: &Call,
     ) -> Result<CheckpointList, Error> {
         let zvm = &self.core.zvm;
-        let work =
-            async { checkpoints::list(zvm, &protection::find(zvm, vm).await?, since, limit).await };
+        let work = Box::pin(async {
+            checkpoints::list(zvm, &protection::find(zvm, vm).await?, since, limit).await
+        });
         let watch = call.watch();
         let listing = watch.during(
             || format!("listing the tagged checkpoints of {}", shown(vm)),
@@ -253,7 +254,7 @@ impl Rewind {
         since: Option<Duration>,
         call: &Call,
     ) -> Result<Comparison, Error> {
-        ledger::compare(&self.core, vm, since, call).await
+        Box::pin(ledger::compare(&self.core, vm, since, call)).await
     }
 
     /// Unmounts FLR sessions of ours that were left behind: their process died, or could not unmount them. Also done before a

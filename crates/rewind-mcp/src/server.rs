@@ -115,10 +115,10 @@ impl Server {
             session_change_id: self.change_id.to_string(),
             seat: self.change_id.to_string(),
         };
-        let work = async {
+        let work = Box::pin(async {
             let rewind = self.backend.rewind()?;
             tools::call(tool, &rewind, arguments, &call, &person).await
-        };
+        });
         match notifier {
             Some(notifier) => notifier.during(work).await,
             None => work.await,

@@ -143,7 +143,7 @@ impl Rewind {
             arrived: AtomicU64::new(0),
         };
         let scratch = Scratch::new(core).await?;
-        let compared = diffing.run(&scratch, &permission, call).await;
+        let compared = Box::pin(diffing.run(&scratch, &permission, call)).await;
         scratch.gone(core).await;
         compared
     }

@@ -77,7 +77,7 @@ impl Rewind {
     }
 
     async fn make(&self, request: &RecoverRequest, call: &Call) -> Result<Plan, Error> {
-        let made = recovery::make(&self.core, request, call);
+        let made = Box::pin(recovery::make(&self.core, request, call));
         let made = recovery::clean_up_beside(&self.core, made).await;
         if let Err(error) = &made {
             self.recovery_refused(&request.vm, call, error).await;

@@ -154,7 +154,8 @@ impl Found {
 /// Exactly one VM and every VPG that protects it, or an error with the candidates.
 pub(crate) async fn find(zvm: &Zvm, wanted: &str) -> Result<Found, Error> {
     let wanted = checked(wanted)?;
-    let (matched_by, vm) = one_vm(zvm, wanted).await?;
+    // Large, and part of nearly every call.
+    let (matched_by, vm) = Box::pin(one_vm(zvm, wanted)).await?;
     let mut vpgs = try_join_all(vm.rows.iter().map(|row| protecting_vpg(zvm, row))).await?;
     vpgs.sort_by(|a, b| (&a.vpg.name, &a.vpg.identifier).cmp(&(&b.vpg.name, &b.vpg.identifier)));
     Ok(Found {

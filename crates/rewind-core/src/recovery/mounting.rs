@@ -52,7 +52,8 @@ pub(crate) async fn while_mounted<T>(
         Ok(id) => {
             let waiting = || format!("waiting until checkpoint {checkpoint} is mounted");
             match watch.during(waiting, mounted(core, &id)).await {
-                Ok(()) => work(&id).await,
+                // The work can be large, and whoever waits for it would be as large.
+                Ok(()) => Box::pin(work(&id)).await,
                 Err(error) => Err(error),
             }
         }

@@ -42,7 +42,7 @@ pub(crate) async fn make(
     let sources = if patterns.is_empty() {
         wanted.unseen()
     } else if let Some(permission) = permission(core, &plan, call).await? {
-        wanted.look(core, &subject, &permission, call).await?
+        Box::pin(wanted.look(core, &subject, &permission, call)).await?
     } else {
         plan.decides = Decides::Preview {
             looks_for: patterns,

@@ -51,7 +51,7 @@ pub(crate) async fn recover(
         placed: Vec::new(),
         notes: Vec::new(),
     };
-    let mut result = prepare(&mut work, known, call).await;
+    let mut result = Box::pin(prepare(&mut work, known, call)).await;
     if work.recoveries.is_empty() {
         if let Err(error) = result {
             result = Err(unless_used(core, known, error).await);
