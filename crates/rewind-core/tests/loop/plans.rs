@@ -1,5 +1,6 @@
 //! What a person agrees to is what is done: once, in time, and only if everything is as it was.
 use crate::support::{Hand, World, agreed, approve, call, config, recovery};
+use futures::future;
 use jiff::SignedDuration;
 use rewind_core::{
     Destination, Error, ErrorCode, How, KnownPlan, Paths, RecoverRequest, Rewind, Verdict,
@@ -142,23 +143,43 @@ async fn of_executions_that_race_one_mounts() {
 }
 
 /// Two callers with one plan, of whom one is held at its nth request. False once it sends no more than that.
-async fn two_callers(nth: u32, meets_a_session: bool) -> bool {
-    let world = World::new().await;
-    let known = planned(&world).await;
+async fn two_callers(
+    world: &World,
+    pinned: &RecoverRequest,
+    nth: u32,
+    meets_a_session: bool,
+) -> bool {
+    let place = format!("{meets_a_session}-{nth}");
+    let request = RecoverRequest {
+        destination: Destination::InRecoverDir(Some(place.into())),
+        ..pinned.clone()
+    };
+    let call = call();
+    let plan = world.rewind.plan_recovery(&request, &call);
+    let known = plan.await.unwrap();
     approve(&world.rewind, &known).await.unwrap();
+    let mounts_before = world.mounts();
     world.sim.add_fault(Fault {
         skip: nth,
         ..Fault::hold("", "/**")
     });
+    // With a login of its own.
     let other = world.beside();
     let held = recover(&other, &known);
     tokio::pin!(held);
     tokio::select! {
         result = &mut held => {
             result.unwrap();
+            world.sim.clear_faults();
             return false;
         }
         () = world.sim.wait_for(|view| view.held().count() > 0) => {}
+    }
+    if meets_a_session && world.mounts() > mounts_before {
+        // It has begun by now, so the other one opens none.
+        world.sim.let_go();
+        held.await.unwrap();
+        return false;
     }
     let mounts = Some(Spread::millis(300, 300)).filter(|_| meets_a_session);
     world
@@ -183,19 +204,29 @@ async fn two_callers(nth: u32, meets_a_session: bool) -> bool {
         both => panic!("request {nth}: {both:?}"),
     };
     assert_eq!(used.code, ErrorCode::PlanUsed, "request {nth}: {used:?}");
-    assert_eq!(world.mounts(), 1, "request {nth}");
+    assert_eq!(world.mounts(), mounts_before + 1, "request {nth}");
     true
 }
 
 #[tokio::test]
 async fn of_two_callers_one_carries_the_plan_out_and_the_other_is_told_that_it_is_used() {
-    for meets_a_session in [false, true] {
-        let mut nth = 0;
-        while two_callers(nth, meets_a_session).await {
-            nth += 1;
+    // They wait most of the time, so several worlds share the requests between them.
+    const WORLDS: u32 = 6;
+    let requests = future::join_all((0..WORLDS).map(|first| async move {
+        let world = World::new().await;
+        let pinned = pinned(&world).await;
+        let mut held = 0;
+        for meets_a_session in [false, true] {
+            let mut nth = first;
+            while two_callers(&world, &pinned, nth, meets_a_session).await {
+                nth += WORLDS;
+                held += 1;
+            }
         }
-        assert!(nth > 8, "it sends more than {nth} requests");
-    }
+        held
+    }));
+    let requests: u32 = requests.await.into_iter().sum();
+    assert!(requests > 16, "more than {requests} are sent");
 }
 
 #[tokio::test]
