@@ -242,7 +242,7 @@ async fn allowed(
         looks_for: wanted.paths.iter().map(GuestPath::written).collect(),
         purpose: Purpose::Comparison,
     };
-    if let Some(permission) = permission(core, &plan, call).await? {
+    if let Some(permission) = permission(core, &plan, call, None).await? {
         return Ok(Allowed::By(permission));
     }
     let found = &subject.found;

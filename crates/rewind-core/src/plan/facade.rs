@@ -37,7 +37,18 @@ impl Rewind {
         request: &RecoverRequest,
         call: &Call,
     ) -> Result<KnownPlan, Error> {
-        let plan = self.make(request, call).await?;
+        let plan = self.make(request, call, None).await?;
+        self.written(asked_by(plan, call), call).await
+    }
+
+    /// As [`plan_recovery`](Self::plan_recovery), of what a preview was to look for. That somebody has agreed to it suffices, whoever
+    /// asked for it: it is looked for just that.
+    ///
+    /// # Errors
+    /// As [`plan_recovery`](Self::plan_recovery).
+    pub async fn plan_found(&self, preview: &KnownPlan, call: &Call) -> Result<KnownPlan, Error> {
+        let plan = &preview.plan;
+        let plan = self.make(&plan.asked, call, Some(&plan.id)).await?;
         self.written(asked_by(plan, call), call).await
     }
 
@@ -51,7 +62,7 @@ impl Rewind {
         request: &RecoverRequest,
         call: &Call,
     ) -> Result<KnownPlan, Error> {
-        let plan = self.make(request, call).await?;
+        let plan = self.make(request, call, None).await?;
         self.written_once(plan, call).await
     }
 
@@ -76,8 +87,13 @@ impl Rewind {
         }
     }
 
-    async fn make(&self, request: &RecoverRequest, call: &Call) -> Result<Plan, Error> {
-        let made = Box::pin(recovery::make(&self.core, request, call));
+    async fn make(
+        &self,
+        request: &RecoverRequest,
+        call: &Call,
+        agreed: Option<&str>,
+    ) -> Result<Plan, Error> {
+        let made = Box::pin(recovery::make(&self.core, request, call, agreed));
         let made = recovery::clean_up_beside(&self.core, made).await;
         if let Err(error) = &made {
             self.recovery_refused(&request.vm, call, error).await;

@@ -22,11 +22,12 @@ use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// A plan of what is asked for: a preview, where patterns have to be looked for and nobody has agreed to that, else the effects.
-/// Where somebody has, the checkpoint is mounted to look for them, and unmounted.
+/// Where somebody has, the checkpoint is mounted to look for them, and unmounted. `agreed` names a preview for just this request.
 pub(crate) async fn make(
     core: &Arc<Core>,
     request: &RecoverRequest,
     call: &Call,
+    agreed: Option<&str>,
 ) -> Result<Plan, Error> {
     let watch = call.watch();
     // What can be told without the ZVM comes first.
@@ -41,7 +42,7 @@ pub(crate) async fn make(
     let mut plan = subject.plan(core, request);
     let sources = if patterns.is_empty() {
         wanted.unseen()
-    } else if let Some(permission) = permission(core, &plan, call).await? {
+    } else if let Some(permission) = permission(core, &plan, call, agreed).await? {
         Box::pin(wanted.look(core, &subject, &permission, call)).await?
     } else {
         plan.decides = Decides::Preview {

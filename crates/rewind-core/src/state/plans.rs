@@ -217,11 +217,12 @@ impl State {
         })
     }
 
-    /// The newest preview of this plan's checkpoint that was asked for from this seat and approved at `since` or later: its name.
+    /// The newest preview of this plan's checkpoint that was asked for from this seat, or is the named one, and was approved at `since` or later: its name.
     pub(crate) fn preview_approved(
         &self,
         plan: &Plan,
         seat: &str,
+        name: Option<&str>,
         since: Timestamp,
         now: Timestamp,
     ) -> Result<Option<String>, StateError> {
@@ -230,13 +231,13 @@ impl State {
                 .prepare_cached(
                     "SELECT p.name FROM plan p JOIN plan_decision d ON d.plan = p.id AND d.digest = p.digest
                      WHERE p.zvm = :zvm AND p.vm_identifier = :vm AND p.vpg_identifier = :vpg AND p.checkpoint_id = :checkpoint
-                       AND p.seat = :seat AND p.kind = 'preview' AND d.verdict = 'approved' AND d.at BETWEEN :since AND :now
+                       AND (p.seat = :seat OR p.name = :name) AND p.kind = 'preview' AND d.verdict = 'approved' AND d.at BETWEEN :since AND :now
                      ORDER BY d.at DESC LIMIT 1",
                 )?
                 .query_row(
                     named_params! {
                         ":zvm": plan.zvm, ":vm": plan.vm_identifier, ":vpg": plan.vpg_identifier,
-                        ":checkpoint": plan.checkpoint, ":seat": seat, ":since": millis(since), ":now": millis(now),
+                        ":checkpoint": plan.checkpoint, ":seat": seat, ":name": name, ":since": millis(since), ":now": millis(now),
                     },
                     |row| row.get(0),
                 )

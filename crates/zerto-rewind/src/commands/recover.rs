@@ -59,7 +59,9 @@ pub async fn run(
         if !known.plan.is_preview() {
             break;
         }
-        let found = plan(&session, &known.plan.asked).await?;
+        let found = session
+            .run(async |rewind, call| rewind.plan_found(&known, &call).await)
+            .await?;
         if arguments.plan.is_some() {
             let was_made = format!(
                 "Plan {} only agrees to look into checkpoint {}. Of what was found there, plan {} was made.",
