@@ -53,23 +53,34 @@ impl Approver {
     /// # Errors
     /// `state`: it can't be told, and so nothing may be agreed to.
     pub fn is_set(&self) -> Result<bool, Error> {
-        Ok(self.since()?.is_some())
+        Ok(self.hash()?.is_some())
     }
 
-    /// Since when the one that counts is set; None: none is.
-    pub(crate) fn since(&self) -> Result<Option<Timestamp>, StateError> {
-        Ok(self.hash()?.map(|(_, _, since)| since))
+    /// When one was last set or removed, if ever: what a person has said before at a terminal, they have said under other rules.
+    pub(crate) fn changed(&self) -> Result<Option<Timestamp>, StateError> {
+        let mut changed = None;
+        for state in self.states()? {
+            changed = changed.max(state.approver_newest()?.map(|(at, _)| at));
+        }
+        Ok(changed)
+    }
+
+    /// Those of the folders that exist.
+    fn states(&self) -> Result<Vec<State>, StateError> {
+        let mut states = Vec::new();
+        for folder in &self.states {
+            if State::is_in(folder)? {
+                states.push(State::new(folder));
+            }
+        }
+        Ok(states)
     }
 
     /// The program's own, and the user's only where that has none: who can set one of them does not get past the other.
-    fn hash(&self) -> Result<Option<(State, String, Timestamp)>, StateError> {
-        for folder in &self.states {
-            if !State::is_in(folder)? {
-                continue;
-            }
-            let state = State::new(folder);
-            if let Some((hash, since)) = state.approver_hash()? {
-                return Ok(Some((state, hash, since)));
+    fn hash(&self) -> Result<Option<(State, String)>, StateError> {
+        for state in self.states()? {
+            if let Some((_, Some(hash))) = state.approver_newest()? {
+                return Ok(Some((state, hash)));
             }
         }
         Ok(None)
@@ -81,7 +92,7 @@ impl Approver {
     /// `passphrase_refused`: it is not, or too many were tried that were not; `state`.
     pub fn check(&self, passphrase: &SecretString) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(ErrorCode::PassphraseRefused, message));
-        let Some((state, hash, _)) = self.hash()? else {
+        let Some((state, hash)) = self.hash()? else {
             return Ok(());
         };
         let attempt = match state.approver_attempt(self.clock.now())? {

@@ -267,6 +267,8 @@ impl Enforcer {
             asked: Asked::Call,
             code: error.code,
             vm: None,
+            vm_identifier: None,
+            plan: None,
             agent: config.agent.clone(),
             client: remembered(asker.client),
             change: remembered(asker.change),

@@ -1,7 +1,7 @@
 //! The facade: everything that the MCP server and the CLI do, they do through this.
 use crate::{
-    Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Protection,
-    Receipt, ToolCall,
+    Call, CheckpointList, Error, ErrorCode, GuardDecision, GuardRequest, Patience, Plan,
+    Protection, Receipt, ToolCall,
     catalog::Catalog,
     certificate, checkpoints,
     clock::{Clock, SystemClock},
@@ -318,6 +318,8 @@ impl Core {
             asked,
             code: error.code,
             vm: None,
+            vm_identifier: None,
+            plan: None,
             agent: self.config.agent.clone(),
             client: remembered(&call.caller),
             change: remembered(&call.session_change_id),
@@ -329,6 +331,29 @@ impl Core {
         let refusal = Refusal {
             vm: remembered(vm),
             ..self.refusal(Asked::Recovery, call, error)
+        };
+        self.refused(refusal).await;
+    }
+
+    pub async fn look_refused(&self, vm: &str, call: &Call, error: &Error) {
+        let refusal = Refusal {
+            vm: remembered(vm),
+            ..self.refusal(Asked::Look, call, error)
+        };
+        self.refused(refusal).await;
+    }
+
+    /// Of what was asked for by naming a plan.
+    pub async fn plan_refused(&self, plan: &Plan, call: &Call, error: &Error) {
+        let asked = match plan.is_comparison() {
+            true => Asked::Look,
+            false => Asked::Recovery,
+        };
+        let refusal = Refusal {
+            vm: Some(plan.vm.clone()),
+            vm_identifier: Some(plan.vm_identifier.clone()),
+            plan: Some(plan.id.clone()),
+            ..self.refusal(asked, call, error)
         };
         self.refused(refusal).await;
     }

@@ -73,7 +73,8 @@ fn only_its_hash_is_kept() {
     let (folder, _, approver) = fresh();
     approver.set(&said("five small words"), "cli/ana").unwrap();
     let state = State::new(folder.path().join("state"));
-    let (hash, _) = state.approver_hash().unwrap().unwrap();
+    let (_, hash) = state.approver_newest().unwrap().unwrap();
+    let hash = hash.unwrap();
     assert!(hash.starts_with("$argon2id$v=19$"), "{hash}");
     for entry in std::fs::read_dir(folder.path().join("state")).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();

@@ -68,7 +68,7 @@ impl Rewind {
         request: &DiffRequest,
         call: &Call,
     ) -> Result<Option<KnownPlan>, Error> {
-        self.preview(&Wanted::of(request)?, call).await
+        self.preview(&self.wanted(request, call).await?, call).await
     }
 
     /// What changed between a checkpoint and now. Mounts the checkpoint, once somebody has agreed to that, and places nothing.
@@ -77,7 +77,8 @@ impl Rewind {
     /// `confirmation_required`; as [`plan_diff`](Self::plan_diff); `flr_busy`, `flr_failed`, `path_not_found`, `path_ambiguous`,
     /// `not_downloadable`, `download_incomplete`, `guest_unreachable`, `guest_failed`, `cancelled`.
     pub async fn diff(&self, request: &DiffRequest, call: &Call) -> Result<FileDiff, Error> {
-        let diffs = self.compare(&Wanted::of(request)?, call).await?;
+        let wanted = self.wanted(request, call).await?;
+        let diffs = self.compare(&wanted, call).await?;
         let nothing = || Error::new(ErrorCode::InvalidArgument, "no path was named");
         diffs.into_iter().next().ok_or_else(nothing)?
     }
@@ -107,13 +108,33 @@ impl Rewind {
         self.compare(&Wanted::of_plan(known)?, call).await
     }
 
+    async fn wanted(&self, request: &DiffRequest, call: &Call) -> Result<Wanted, Error> {
+        let wanted = Wanted::of(request);
+        if let Err(error) = &wanted {
+            self.core.look_refused(&request.vm, call, error).await;
+        }
+        wanted
+    }
+
     async fn preview(&self, wanted: &Wanted, call: &Call) -> Result<Option<KnownPlan>, Error> {
-        let watch = call.watch();
-        let subject = wanted.find(&self.core, &watch).await?;
-        match allowed(&self.core, wanted, &subject, call).await? {
+        let found = self.find_allowed(wanted, call).await;
+        if let Err(error) = &found {
+            self.core.look_refused(&wanted.asked.vm, call, error).await;
+        }
+        match found?.1 {
             Allowed::Not(plan) => self.written_once(*plan, call).await.map(Some),
             Allowed::By(_) => Ok(None),
         }
+    }
+
+    async fn find_allowed(
+        &self,
+        wanted: &Wanted,
+        call: &Call,
+    ) -> Result<(Subject, Allowed), Error> {
+        let subject = wanted.find(&self.core, &call.watch()).await?;
+        let allowed = allowed(&self.core, wanted, &subject, call).await?;
+        Ok((subject, allowed))
     }
 
     async fn compare(
@@ -121,10 +142,24 @@ impl Rewind {
         wanted: &Wanted,
         call: &Call,
     ) -> Result<Vec<Result<FileDiff, Error>>, Error> {
+        let mut begun = false;
+        let compared = self.compare_or(wanted, call, &mut begun).await;
+        if let (Err(error), false) = (&compared, begun) {
+            self.core.look_refused(&wanted.asked.vm, call, error).await;
+        }
+        compared
+    }
+
+    /// `begun` once the look is written down.
+    async fn compare_or(
+        &self,
+        wanted: &Wanted,
+        call: &Call,
+        begun: &mut bool,
+    ) -> Result<Vec<Result<FileDiff, Error>>, Error> {
         let core = &self.core;
-        let watch = call.watch();
-        let subject = wanted.find(core, &watch).await?;
-        let permission = match allowed(core, wanted, &subject, call).await? {
+        let (subject, allowed) = self.find_allowed(wanted, call).await?;
+        let permission = match allowed {
             Allowed::By(permission) => permission,
             Allowed::Not(plan) => {
                 let known = self.written_once(*plan, call).await?;
@@ -139,11 +174,11 @@ impl Rewind {
             core,
             paths: &wanted.paths,
             subject,
-            watch,
+            watch: call.watch(),
             arrived: AtomicU64::new(0),
         };
         let scratch = Scratch::new(core).await?;
-        let compared = Box::pin(diffing.run(&scratch, &permission, call)).await;
+        let compared = Box::pin(diffing.run(&scratch, &permission, call, begun)).await;
         scratch.gone(core).await;
         compared
     }
@@ -264,6 +299,7 @@ impl Diffing<'_> {
         scratch: &Scratch,
         permission: &Permission,
         call: &Call,
+        begun: &mut bool,
     ) -> Result<Vec<Result<FileDiff, Error>>, Error> {
         let (present, told) = self.present().await?;
         let now = match &present {
@@ -289,6 +325,7 @@ impl Diffing<'_> {
             Some(with),
         )
         .await?;
+        *begun = true;
         let looked = self.sides(&present, scratch).await;
         let failure = looked.as_ref().err().map(|error| error.code);
         looks.end(self.core, failure).await;

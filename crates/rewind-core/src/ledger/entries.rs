@@ -22,7 +22,7 @@ use crate::{
 pub struct Filter {
     /// Of this VM: its name, or the ZVM's identifier. Letter case does not count.
     pub vm: Option<String>,
-    /// Of this agent; for a recovery, of this client.
+    /// Of this agent; where none was declared, of this client.
     pub agent: Option<String>,
     /// Of this change id.
     pub change: Option<String>,
@@ -47,7 +47,7 @@ pub struct Entry {
     pub vms: Vec<String>,
     /// The ZVM's identifiers of VMs that it concerns, as far as they are known.
     pub vm_identifiers: Vec<String>,
-    /// The agent, as it was declared; for a recovery, the client.
+    /// The agent, as it was declared; else the client.
     pub agent: Option<String>,
     /// The change id.
     pub change_id: Option<String>,

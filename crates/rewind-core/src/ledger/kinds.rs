@@ -379,7 +379,8 @@ pub(crate) const REFUSAL: Kind = Kind {
     intent: false,
     headline: true,
     closes: None,
-    about: "SELECT NULL, vm, agent, change_id, NULL, asked || coalesce(' of ' || coalesce(server || '/', '') || tool, '') || ': ' || code
+    about: "SELECT vm_identifier, vm, coalesce(agent, client), change_id, NULL,
+                asked || coalesce(' of ' || coalesce(server || '/', '') || tool, '') || coalesce(' by plan ' || plan, '') || ': ' || code
             FROM refusal WHERE id = ?1",
 };
 

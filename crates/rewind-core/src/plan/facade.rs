@@ -2,16 +2,23 @@
 use super::{Decision, How, KnownPlan, PLAN_LIFE, Plan, Verdict, known::foreign};
 use crate::{
     Call, Error, RecoverRequest, Recovery, Rewind, recovery,
-    state::{Asker, Decided, PlanForm},
+    state::{Asked, Asker, Decided, PlanForm, Refusal},
     text,
 };
 use std::time::Duration;
 
+/// Two sessions of one client are told apart where what is agreed to holds for one of them.
 fn asked_by(plan: Plan, call: &Call) -> Plan {
-    Plan {
-        asked_by: text::remembered(&call.caller),
-        ..plan
-    }
+    let client = text::remembered(&call.caller);
+    let of_session = plan.is_preview() && call.seat == call.session_change_id;
+    let asked_by = match of_session {
+        true => {
+            let client = client.as_deref().unwrap_or("an unnamed client");
+            Some(format!("{client}, session {}", call.session_change_id))
+        }
+        false => client,
+    };
+    Plan { asked_by, ..plan }
 }
 
 /// An agreement to a look holds for who asked for it, so what somebody else asks for is not the same.
@@ -96,15 +103,21 @@ impl Rewind {
         let made = Box::pin(recovery::make(&self.core, request, call, agreed));
         let made = recovery::clean_up_beside(&self.core, made).await;
         if let Err(error) = &made {
-            self.recovery_refused(&request.vm, call, error).await;
+            self.core.recovery_refused(&request.vm, call, error).await;
         }
         made
     }
 
-    /// Remembers that a recovery was asked for and refused. [`plan_recovery`](Self::plan_recovery) and [`recover`](Self::recover) do so
-    /// themselves.
-    pub async fn recovery_refused(&self, vm: &str, call: &Call, error: &Error) {
-        self.core.recovery_refused(vm, call, error).await;
+    /// Remembers that something was asked for by a plan's id and refused. [`recover`](Self::recover) does so itself.
+    pub async fn plan_refused(&self, id: &str, call: &Call, error: &Error) {
+        if let Ok(known) = self.named(id).await {
+            return self.core.plan_refused(&known.plan, call, error).await;
+        }
+        let refusal = Refusal {
+            plan: text::remembered(id),
+            ..self.core.refusal(Asked::Recovery, call, error)
+        };
+        self.core.refused(refusal).await;
     }
 
     async fn written(&self, plan: Plan, call: &Call) -> Result<KnownPlan, Error> {

@@ -77,9 +77,9 @@ impl Plan {
         match &self.decides {
             Decides::Preview { .. } => {
                 "The checkpoint is mounted beside the VM, its disks are read, and it is unmounted. Nothing is placed anywhere: what is \
-                 to be recovered is asked about again. The agreement is about all of this checkpoint, not these paths alone: for ten \
-                 minutes, who asks here may look for any path in it, and see what differs in files since. Each look is written \
-                 down in the ledger."
+                 to be recovered is asked about again. The agreement is about all of this checkpoint, not these paths alone: who asks \
+                 here may look for any path in it, and see what differs in files since, for ten minutes (at a command line, where \
+                 there is a passphrase: with this command). Each look is written down in the ledger."
                     .to_owned()
             }
             Decides::Effects { effects } => {
@@ -116,7 +116,7 @@ fn of_effects(effects: &[Effect]) -> String {
         false => "",
     };
     format!(
-        "{guarded}{mounted} Then each file is written in the guest under a temporary name, compared, and put in its place by one \
+        "{guarded}{mounted} Then each file is written in the guest under a temporary name, compared, and given its name by one \
          rename. Where something in the guest is not as it is shown here, nothing is overwritten."
     )
 }

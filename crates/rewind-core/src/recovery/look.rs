@@ -17,7 +17,7 @@ pub(crate) struct Permission {
 }
 
 /// Whether who calls may look into the plan's checkpoint: nobody has to be asked, or somebody has agreed to it for who calls, not longer
-/// ago than [`PREVIEW_LIFE`] and not before the passphrase that counts now was set. `agreed` names a preview that counts whoever asked
+/// ago than [`PREVIEW_LIFE`] and not before the approver's passphrase was last set or removed. `agreed` names a preview that counts whoever asked
 /// for it.
 pub(crate) async fn permission(
     core: &Core,
@@ -32,7 +32,7 @@ pub(crate) async fn permission(
     let named = agreed.map(str::to_owned);
     let approver = Approver::of(&core.config.state_dir);
     let agreed = core.with_state(move |state| {
-        let since = approver.since()?.max(Some(now - PREVIEW_LIFE));
+        let since = approver.changed()?.max(Some(now - PREVIEW_LIFE));
         state.preview_approved(&plan, &seat, named.as_deref(), since.unwrap_or(now), now)
     });
     Ok(agreed.await?.map(|agreed| Permission {

@@ -15,7 +15,8 @@ use super::{
     session::Mount,
 };
 use crate::{
-    Call, Done, Error, ErrorCode, KnownPlan, Paths,
+    Call, Done, Error, ErrorCode, How, KnownPlan, Paths,
+    approver::Approver,
     call::{Doing, Transfer, Watch},
     checkpoints::{self, Chosen},
     ledger::list_digest,
@@ -57,7 +58,7 @@ pub(crate) async fn recover(
             result = Err(unless_used(core, known, error).await);
         }
         if let Err(error) = &result {
-            core.recovery_refused(&known.plan.vm, call, error).await;
+            core.plan_refused(&known.plan, call, error).await;
         }
     }
     result
@@ -81,11 +82,34 @@ async fn unless_used(core: &Core, known: &KnownPlan, error: Error) -> Error {
     }
 }
 
+/// What was said at a terminal before the approver's passphrase was set or removed was said under other rules, perhaps by an agent's
+/// shell.
+async fn still_counts(core: &Core, known: &KnownPlan) -> Result<(), Error> {
+    let said = known
+        .decision
+        .as_ref()
+        .filter(|decision| matches!(decision.how, How::Approve | How::Terminal));
+    let Some(said) = said else {
+        return Ok(());
+    };
+    let approver = Approver::of(&core.config.state_dir);
+    let changed = core.with_state(move |_| approver.changed()).await?;
+    if changed.is_none_or(|changed| changed <= said.at) {
+        return Ok(());
+    }
+    let message = format!(
+        "plan {} was agreed to before the approver's passphrase was set or removed, so that does not count any more",
+        known.plan.id
+    );
+    Err(Error::new(ErrorCode::PlanChanged, message))
+}
+
 async fn prepare(work: &mut Work<'_>, known: &KnownPlan, call: &Call) -> Result<Recovery, Error> {
     let (core, plan, watch) = (work.core, work.plan, work.watch);
     if !known.approved()? || plan.is_preview() {
         return Err(not_approved(plan));
     }
+    still_counts(core, known).await?;
     let Verified { subject, targets } = verify(core, plan, watch).await?;
     let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
     work.timing.find = watch.seconds();

@@ -15,17 +15,18 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(10);
 pub(crate) struct ApproverAttempt(i64);
 
 impl State {
-    /// The Argon2id hash of the approver's passphrase, where one is set, and since when.
-    pub(crate) fn approver_hash(&self) -> Result<Option<(String, Timestamp)>, StateError> {
+    /// When the approver's passphrase was last set or removed, if ever, and its Argon2id hash, where one is set.
+    pub(crate) fn approver_newest(
+        &self,
+    ) -> Result<Option<(Timestamp, Option<String>)>, StateError> {
         self.with(|open| {
             open.database
                 .query_row(
                     "SELECT hash, at FROM approver ORDER BY id DESC LIMIT 1",
                     [],
-                    |row| Ok((row.get::<_, Option<String>>(0)?, timestamp(row.get(1)?))),
+                    |row| Ok((timestamp(row.get(1)?), row.get(0)?)),
                 )
                 .optional()
-                .map(|newest| newest.and_then(|(hash, at)| Some((hash?, at))))
                 .map_err(|source| StateError::database(&open.dir, source))
         })
     }

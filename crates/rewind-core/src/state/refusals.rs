@@ -17,6 +17,8 @@ pub enum Asked {
     Guard,
     /// A recovery.
     Recovery,
+    /// A comparison with a checkpoint.
+    Look,
 }
 
 impl Asked {
@@ -25,6 +27,7 @@ impl Asked {
             Self::Call => "call",
             Self::Guard => "guard",
             Self::Recovery => "recovery",
+            Self::Look => "look",
         }
     }
 }
@@ -40,6 +43,10 @@ pub struct Refusal {
     pub code: ErrorCode,
     /// The VM, as it was named.
     pub vm: Option<String>,
+    /// The ZVM's identifier of the VM, where a plan that was named says it.
+    pub vm_identifier: Option<String>,
+    /// The plan, as it was named.
+    pub plan: Option<String>,
     /// The agent, as it was declared.
     pub agent: Option<String>,
     /// The MCP client as it named itself, or the program that asked.
@@ -67,8 +74,9 @@ impl State {
         let at = millis(self.now());
         self.write_outcome(|database| {
             database.execute(
-                "INSERT INTO refusal (zvm, asked, code, vm, agent, client, change_id, server, tool, arguments_digest)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO refusal (zvm, asked, code, vm, agent, client, change_id, server, tool, arguments_digest,
+                     vm_identifier, plan)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
                 params![
                     refusal.zvm,
                     refusal.asked.as_str(),
@@ -80,6 +88,8 @@ impl State {
                     call.and_then(|call| call.server.as_deref()),
                     call.map(|call| &call.tool),
                     call.map(|call| &call.arguments_digest),
+                    refusal.vm_identifier,
+                    refusal.plan,
                 ],
             )?;
             append(database, &kinds::REFUSAL, database.last_insert_rowid(), at)

@@ -43,6 +43,7 @@ const MIGRATIONS: &[Step] = &[
     Step::with_rows(include_str!("schema_8.sql"), ledger::adopt),
     Step::of(include_str!("schema_9.sql")),
     Step::of(include_str!("schema_10.sql")),
+    Step::of(include_str!("schema_11.sql")),
 ];
 
 /// The database, its folder, and the time in milliseconds since 1970.

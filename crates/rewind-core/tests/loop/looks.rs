@@ -2,7 +2,7 @@
 use crate::support::{Hand, World, approve, call, recovery};
 use jiff::SignedDuration;
 use rewind_core::{
-    Call, DiffRequest, ErrorCode, Paths, RecoverRequest,
+    Call, DiffRequest, ErrorCode, How, Paths, RecoverRequest, Verdict,
     approver::Approver,
     ledger::{Entry, Filter},
 };
@@ -94,17 +94,29 @@ async fn a_passphrase_that_is_set_ends_what_was_agreed_to_before() {
     let holds = async || rewind.plan_diff(&file, &call()).await.unwrap().is_none();
     agree().await;
     assert!(holds().await);
-    clock.forward(SignedDuration::from_secs(1));
+    let request = recovery("jp-ubuntu", FILE, &tag);
+    let known = rewind.plan_recovery(&request, &call()).await.unwrap();
+    approve(&rewind, &known).await.unwrap();
     let dir = rewind.config().state_dir.clone();
-    let by_hand: Arc<Hand> = clock.clone();
-    tokio::task::spawn_blocking(move || {
-        let approver = Approver::with_clock(&dir, by_hand);
-        approver.set(&"five words of a person".into(), "cli/ana")
-    })
-    .await
-    .unwrap()
-    .unwrap();
-    assert!(!holds().await);
+    for set in [true, false] {
+        clock.forward(SignedDuration::from_secs(1));
+        let (dir, by_hand): (_, Arc<Hand>) = (dir.clone(), clock.clone());
+        tokio::task::spawn_blocking(move || {
+            let approver = Approver::with_clock(&dir, by_hand);
+            match set {
+                true => approver.set(&"five words of a person".into(), "cli/ana"),
+                false => approver.remove("cli/ana"),
+            }
+        })
+        .await
+        .unwrap()
+        .unwrap();
+        assert!(!holds().await);
+        let error = rewind.recover(&known.plan.id, &call()).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::PlanChanged);
+        assert!(error.message.contains("passphrase"), "{error}");
+    }
+    assert_eq!(world.mounts(), 0);
     clock.forward(SignedDuration::from_secs(1));
     agree().await;
     assert!(holds().await);
@@ -179,4 +191,48 @@ async fn nothing_is_looked_into_that_can_not_be_written_down() {
     assert_eq!(world.mounts(), 0);
     let left = fs::read_dir(world.recover_dir()).map_or(0, |entries| entries.count());
     assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_told_with_who_asked_of_which_vm_by_which_plan() {
+    let world = World::new().await;
+    let tag = pinned(&world).await;
+    let rewind = &world.rewind;
+    let one = from("one");
+    let request = recovery("jp-ubuntu", FILE, &tag);
+    let known = rewind.plan_recovery(&request, &one).await.unwrap();
+    let no = rewind.decide(&known, Verdict::Declined, How::Approve, "cli/ana");
+    no.await.unwrap();
+    let id = known.plan.id.as_str();
+    let error = rewind.recover(id, &one).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::Declined);
+    rewind.plan_refused("p-00000000", &one, &error).await;
+    for wrong in [diff(&tag, "not/absolute"), diff("99999999", FILE)] {
+        rewind.plan_diff(&wrong, &one).await.unwrap_err();
+        rewind.diff(&wrong, &one).await.unwrap_err();
+    }
+    let entries = rewind.ledger().list(&Filter {
+        agent: Some("client-of-one".into()),
+        ..Filter::default()
+    });
+    let refusals: Vec<_> = entries
+        .unwrap()
+        .into_iter()
+        .filter(|entry| entry.kind == "refusal")
+        .map(|entry| (entry.what, entry.vms))
+        .collect();
+    let vm = vec!["jp-ubuntu".to_owned()];
+    let look = |code: &str| (format!("look: {code}"), vm.clone());
+    assert_eq!(
+        refusals,
+        [
+            look("checkpoint_gone"),
+            look("checkpoint_gone"),
+            look("invalid_argument"),
+            look("invalid_argument"),
+            ("recovery by plan p-00000000: declined".to_owned(), vec![]),
+            (format!("recovery by plan {id}: declined"), vm.clone()),
+        ]
+    );
+    assert!(rewind.ledger().verify().unwrap().clean);
 }

@@ -82,6 +82,8 @@ fn refusal() -> Refusal {
         asked: Asked::Call,
         code: ErrorCode::Denied,
         vm: Some("app01".into()),
+        vm_identifier: None,
+        plan: None,
         agent: None,
         client: Some("claude-code".into()),
         change: Some("chg-413".into()),
@@ -535,8 +537,8 @@ fn the_list_tells_of_whom_and_what_and_can_be_narrowed() {
     assert_eq!(kinds(agent("claude")), ["guard"]);
     assert_eq!(
         kinds(agent("claude-code")),
-        ["recovery", "placed"],
-        "for a recovery the client"
+        ["refusal", "recovery", "placed"],
+        "where no agent was declared, the client"
     );
     let change = |change: &str| Filter {
         change: Some(change.into()),

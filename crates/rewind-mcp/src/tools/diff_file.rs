@@ -84,7 +84,11 @@ pub async fn call(
     let request = arguments.request()?;
     let asked = request.as_ref().map(DiffRequest::asked);
     let errand = Errand::new(rewind, call, person);
-    let named = errand.named(plan_id.as_deref(), asked.as_ref()).await?;
+    let named = errand
+        .named(plan_id.as_deref(), asked.as_ref(), |known| {
+            of_plan(known).map(drop)
+        })
+        .await?;
     let request = match (request, &named) {
         (Some(request), _) => request,
         (None, Some((known, _))) => of_plan(known)?,

@@ -149,24 +149,9 @@ pub async fn call(
 ) -> Result<Reply, Error> {
     let plan_id = arguments.plan_id.clone();
     let mut confirmed = arguments.confirmed.unwrap_or(false);
-    let vm = arguments.vm.clone().unwrap_or_default();
     let request = arguments.request()?;
     let errand = Errand::new(rewind, call, person);
-    let (mut known, mut approved) = match errand.begin(plan_id.as_deref(), request.as_ref()).await {
-        Ok(begun) => begun,
-        Err(error) => {
-            if matches!(
-                error.code,
-                ErrorCode::PlanForeign
-                    | ErrorCode::PlanExpired
-                    | ErrorCode::PlanUsed
-                    | ErrorCode::PlanAltered
-            ) {
-                rewind.recovery_refused(&vm, call, &error).await;
-            }
-            return Err(error);
-        }
-    };
+    let (mut known, mut approved) = errand.begin(plan_id.as_deref(), request.as_ref()).await?;
     loop {
         if !approved {
             // What patterns match is agreed to only once it was shown.
@@ -215,8 +200,8 @@ impl<'a> Errand<'a> {
         plan_id: Option<&str>,
         request: Option<&RecoverRequest>,
     ) -> Result<(KnownPlan, bool), Error> {
-        if let Some(named) = self.named(plan_id, request).await? {
-            named.0.is_for_recovery()?;
+        let recovers = |known: &KnownPlan| known.is_for_recovery();
+        if let Some(named) = self.named(plan_id, request, recovers).await? {
             return Ok(named);
         }
         let Some(request) = request else {
@@ -233,7 +218,25 @@ impl<'a> Errand<'a> {
     }
 
     /// The plan that a form was about, or that the call names; and whether it is approved.
+    /// What is refused here was asked for by naming a plan, and is written down so.
     pub(super) async fn named(
+        &self,
+        plan_id: Option<&str>,
+        request: Option<&RecoverRequest>,
+        fits: impl Fn(&KnownPlan) -> Result<(), Error>,
+    ) -> Result<Option<(KnownPlan, bool)>, Error> {
+        let named = self.find_named(plan_id, request).await;
+        let fitting = named.and_then(|named| {
+            named.as_ref().map_or(Ok(()), |(known, _)| fits(known))?;
+            Ok(named)
+        });
+        if let (Err(error), Some(id)) = (&fitting, plan_id) {
+            self.rewind.plan_refused(id, self.call, error).await;
+        }
+        fitting
+    }
+
+    async fn find_named(
         &self,
         plan_id: Option<&str>,
         request: Option<&RecoverRequest>,
