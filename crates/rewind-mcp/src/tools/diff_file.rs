@@ -4,7 +4,10 @@ use rmcp::model::Tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{additive, define, recover_file::Errand};
+use super::{
+    additive, define,
+    recover_file::{Errand, anew},
+};
 use crate::{
     answer::{Answer, Reply},
     person::Person,
@@ -94,16 +97,23 @@ pub async fn call(
         (None, Some((known, _))) => of_plan(known)?,
         (None, None) => return Err(invalid("the argument `vm` is missing")),
     };
+    let mut before = None;
     let open = match named {
         Some((known, false)) => Some(known),
         // An agreement holds for the session that asked.
-        Some((_, true)) | None => rewind.plan_diff(&request, call).await?,
+        Some((known, true)) => {
+            before = Some(known.plan.id);
+            rewind.plan_diff(&request, call).await?
+        }
+        None => rewind.plan_diff(&request, call).await?,
     };
     if let Some(known) = open
         && !known.approved()?
-        && let Some(reply) = errand.decide(&known, confirmed).await?
     {
-        return Ok(reply);
+        let decided = errand.decide(&known, confirmed).await;
+        if let Some(reply) = decided.map_err(|error| anew(error, before.as_deref()))? {
+            return Ok(reply);
+        }
     }
     let diff = rewind.diff(&request, call).await?;
     Ok(Reply::Done(Answer::new(&diff, text::diff(&diff))))

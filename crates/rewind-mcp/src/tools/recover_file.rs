@@ -152,12 +152,14 @@ pub async fn call(
     let request = arguments.request()?;
     let errand = Errand::new(rewind, call, person);
     let (mut known, mut approved) = errand.begin(plan_id.as_deref(), request.as_ref()).await?;
+    let mut before = None;
     loop {
         if !approved {
             // What patterns match is agreed to only once it was shown.
             let word = confirmed && (plan_id.is_some() || !known.plan.was_previewed());
             confirmed = false;
-            if let Some(reply) = errand.decide(&known, word).await? {
+            let decided = errand.decide(&known, word).await;
+            if let Some(reply) = decided.map_err(|error| anew(error, before.as_deref()))? {
                 return Ok(reply);
             }
         }
@@ -171,9 +173,23 @@ pub async fn call(
                 Some(_) => Answer::failed(&recovery, text),
             }));
         }
-        known = errand.plan(&known.plan.asked).await?;
+        let next = errand.plan(&known.plan.asked).await?;
+        before = next.plan.is_preview().then_some(known.plan.id);
+        known = next;
         approved = known.approved()?;
     }
+}
+
+/// Says why a human is asked about a look again: it was agreed to with the plan `before`, and that does not hold for who calls.
+pub(super) fn anew(mut error: Error, before: Option<&str>) -> Error {
+    if let (ErrorCode::ConfirmationRequired, Some(id)) = (error.code, before) {
+        error.message = format!(
+            "What was agreed to with plan {id} holds for the session that it was asked for, and not for this one, or not any more: it \
+             is asked about anew.\n{}",
+            error.message
+        );
+    }
+    error
 }
 
 /// A call that a human has to decide on.

@@ -535,16 +535,18 @@ async fn patterns_are_decided_on_elsewhere_in_two_steps() {
     // It holds for the session that asked, whoever knows its id.
     let other = world.client().await;
     let file = with(&wanted, json!({ "plan_id": null }));
-    for (tool, arguments) in [
-        (RECOVER, json!({ "plan_id": id })),
-        (RECOVER, several.clone()),
-        ("zerto_diff_file", file),
+    for (tool, arguments, named) in [
+        (RECOVER, json!({ "plan_id": id }), true),
+        (RECOVER, several.clone(), false),
+        ("zerto_diff_file", file, false),
     ] {
         let asked = other.err(tool, arguments).await;
         assert_eq!(asked["code"], "confirmation_required");
         assert_ne!(asked["plan_id"], preview["plan_id"]);
         let message = asked["message"].as_str().unwrap();
         assert!(message.contains("Look into"), "{message}");
+        let told = message.contains(&format!("agreed to with plan {id} holds for the session"));
+        assert_eq!(told, named, "{message}");
     }
     assert_eq!(mounts(&world), 0);
     let effects = client
