@@ -32,6 +32,7 @@ pub use outcome::{Outcome, RecoveredFile, RecoveredPath, Recovery, StillOpen, Ti
 pub use path::GuestPath;
 pub(crate) use path::told_path;
 pub(crate) use plan::{Subject, make};
+pub(crate) use preview::not_carried;
 pub(crate) use resolve::{Folders, Mounted, name_of, resolve};
 pub(crate) use run::recover;
 pub(crate) use scratch::Scratch;

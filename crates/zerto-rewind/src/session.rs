@@ -106,8 +106,7 @@ impl Session {
         &self,
         work: impl AsyncFn(&Rewind, Call) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let result = work(&self.rewind, self.call()).await;
-        warn(&self.rewind);
+        let result = telling(&self.rewind, work(&self.rewind, self.call())).await;
         let error = match result {
             Err(error) if error.code == ErrorCode::LoginRefused && terminal::is_there() => error,
             result => return result,
@@ -128,7 +127,7 @@ impl Session {
             return Err(error);
         }
         self.rewind.allow_one_login()?;
-        work(&self.rewind, self.call()).await
+        telling(&self.rewind, work(&self.rewind, self.call())).await
     }
 
     /// The configured ZVM.
@@ -186,6 +185,14 @@ pub fn call(cancel: CancellationToken) -> Call {
         session_change_id: String::new(),
         seat: caller(),
     }
+}
+
+/// Does this, and tells what came up beside it, whether it failed or not: whoever closes what was interrupted is the only one who
+/// can tell it.
+pub async fn telling<T>(rewind: &Rewind, work: impl Future<Output = T>) -> T {
+    let result = work.await;
+    warn(rewind);
+    result
 }
 
 /// Tells on stderr what a person should know and no call failed with.

@@ -3,7 +3,7 @@ use super::{Facts, folder::Tree, text::TEXT_MAX};
 use crate::{
     Error, ErrorCode,
     guest::{self, Connection},
-    recovery::{GuestPath, Mounted, Scratch, resolve},
+    recovery::{GuestPath, Mounted, Scratch, not_carried, resolve},
 };
 use jiff::Timestamp;
 use std::sync::atomic::AtomicU64;
@@ -42,6 +42,9 @@ impl Side {
         };
         if item.kind == PathKind::Folder {
             return Ok(Self::Folder(Tree::of_checkpoint(folders, &item).await?));
+        }
+        if !item.downloadable {
+            return Err(not_carried(&item));
         }
         Self::of_item(folders, &item, scratch, arrived).await
     }

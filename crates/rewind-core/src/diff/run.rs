@@ -31,7 +31,8 @@ enum Present {
 
 /// What a path is on one side, and what there is to know about that.
 struct Looked {
-    side: Side,
+    /// Of one of several paths, an error that is about it alone.
+    side: Result<Side, Error>,
     notes: Vec<String>,
 }
 
@@ -334,7 +335,7 @@ impl Diffing<'_> {
         let answers = self.paths.iter().zip(both).map(|(path, (then, now_is))| {
             let mut answer = self.answer(path, &now, sides.still_open.clone());
             let notes = [then.notes, now_is.notes, told.clone()].concat();
-            answer.compare(then.side, now_is.side)?;
+            answer.compare(path, then.side?, now_is.side?)?;
             for note in notes {
                 if !answer.notes.contains(&note) {
                     answer.notes.push(note);
@@ -392,7 +393,7 @@ impl Diffing<'_> {
             let reading = || self.doing(&format!("reading {} in the guest", path.told()));
             let side = Side::of_guest(connection, &written, &self.arrived);
             sides.push(Looked {
-                side: self.watch.during(reading, side).await?,
+                side: self.of_path(self.watch.during(reading, side).await)?,
                 notes: Vec::new(),
             });
         }
@@ -419,7 +420,7 @@ impl Diffing<'_> {
                 };
                 let mut notes = Vec::new();
                 let side = Side::of_checkpoint(&folders, path, scratch, &self.arrived, &mut notes);
-                let side = self.watch.during(reading, side).await?;
+                let side = self.of_path(self.watch.during(reading, side).await)?;
                 sides.push(Looked { side, notes });
             }
             Ok(sides)
@@ -427,6 +428,16 @@ impl Diffing<'_> {
         .await;
         let sides = result.map_err(|error| error.with_done(ended.done()))?;
         Ok((sides, ended.still_open()))
+    }
+
+    /// What is neither a file nor a folder does not keep the other paths from being compared.
+    fn of_path(&self, side: Result<Side, Error>) -> Result<Result<Side, Error>, Error> {
+        match side {
+            Err(error) if error.code == ErrorCode::NotDownloadable && self.paths.len() > 1 => {
+                Ok(Err(error))
+            }
+            side => side.map(Ok),
+        }
     }
 
     fn doing(&self, message: &str) -> Doing {
@@ -469,11 +480,28 @@ fn of_file(side: Side) -> (Option<Facts>, Option<Vec<u8>>, bool) {
     }
 }
 
+/// Only where nothing has that very name: a name may have wildcards in it.
+fn not_expanded(mut error: Error, path: &GuestPath) -> Error {
+    error.message = format!(
+        "{}; nothing has just the name {}, and `diff` does not expand patterns",
+        error.message,
+        path.told()
+    );
+    error.with_next(
+        "Name one file, or the folder that the files are in: a folder is compared whole.",
+    )
+}
+
 impl FileDiff {
     /// An error where it is on neither side.
-    fn compare(&mut self, then: Side, now: Side) -> Result<(), Error> {
+    fn compare(&mut self, path: &GuestPath, then: Side, now: Side) -> Result<(), Error> {
         match (then, now) {
-            (Side::Nothing(error), Side::Nothing(_)) => return Err(error),
+            (Side::Nothing(error), Side::Nothing(_)) => {
+                return Err(match path.has_wildcard() {
+                    true => not_expanded(error, path),
+                    false => error,
+                });
+            }
             (Side::Folder(then), Side::Folder(now)) => self.folders(&then, &now),
             (then, now) => self.files(then, now),
         }

@@ -190,7 +190,14 @@ impl Restoring<'_> {
         let remembered = self
             .ended(&write, GuestOutcome::Restored, result.as_ref().err())
             .await;
-        let bytes = result?;
+        let bytes = match result {
+            Ok(bytes) => bytes,
+            Err(error @ GuestError::Conflict(_)) => {
+                let by_hand = by_hand(self.connection, earlier).await;
+                return Err(Error::from(error).with_next(by_hand));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let mut notes = match before {
             Some(_) => Vec::new(),
             None => vec![format!(
@@ -386,7 +393,32 @@ pub(crate) async fn plan_undo(
         Some(_) => "was changed since it was restored",
     };
     let shown = text::named_exactly(path, 300);
-    Err(GuestError::Conflict(format!("{shown} {what}")).into())
+    let conflict = Error::from(GuestError::Conflict(format!("{shown} {what}")));
+    Err(conflict.with_next(by_hand(connection, earlier).await))
+}
+
+/// What a person can do where no undo will ever fit what is in the guest.
+async fn by_hand(connection: &Connection, earlier: &GuestWrite) -> String {
+    let kept = match (&earlier.copy, &earlier.previous_sha256) {
+        (Some(kept), Some(before)) => {
+            let there = hash(connection, kept, &AtomicU64::new(0)).await;
+            let is_it = there.is_ok_and(|there| there.sha256 == *before);
+            is_it.then_some(kept)
+        }
+        _ => None,
+    };
+    let recover =
+        "with `zerto-rewind recover`, from a checkpoint that `zerto-rewind checkpoints` lists";
+    match kept {
+        Some(kept) => format!(
+            "No undo overwrites what came after the restore. What the restore had replaced is kept as {}: copy it back by hand in the guest; or \
+             recover the file {recover}.",
+            text::named_exactly(kept, 4096)
+        ),
+        None => format!(
+            "No undo overwrites what came after the restore. Put it right by hand in the guest; or recover the file {recover}."
+        ),
+    }
 }
 
 /// Whether what has failed had replaced the file before: only then is a name that it made for that one still there.

@@ -4,7 +4,7 @@ use super::{
     path::{GuestPath, shown_path, told_path},
     plan::Subject,
     resolve::{Mounted, Resolved, resolve},
-    run::downloading,
+    run::{downloading, used_by_now},
     scratch::Downloaded,
 };
 use crate::{
@@ -210,6 +210,10 @@ pub(super) async fn reach(
                 agent: None,
                 change_id: None,
             };
+            // Who comes too late pins nothing in vain.
+            if let Some(used) = used_by_now(core, plan).await {
+                return Err(told_first(used, &notes));
+            }
             let guarded = guard::guard(core, &request, call).await;
             Some(guarded.map_err(|error| told_first(error, &notes))?)
         }

@@ -1,4 +1,5 @@
 //! A path inside a guest, as people and agents write it.
+use super::pattern::WILDCARDS;
 use crate::{Error, ErrorCode, text};
 
 /// A path that was checked: every component is a name.
@@ -94,6 +95,13 @@ impl GuestPath {
 }
 
 impl GuestPath {
+    /// Whether a name in it could be meant as a pattern.
+    pub(crate) fn has_wildcard(&self) -> bool {
+        self.components()
+            .iter()
+            .any(|name| name.contains(WILDCARDS))
+    }
+
     /// As it stands within a sentence.
     pub(crate) fn told(&self) -> String {
         told_path(&self.written())

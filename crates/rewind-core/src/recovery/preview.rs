@@ -281,7 +281,7 @@ fn reason(item: &PathItem) -> String {
 }
 
 /// File-level restore does not carry it.
-pub(super) fn not_carried(item: &PathItem) -> Error {
+pub(crate) fn not_carried(item: &PathItem) -> Error {
     Error::new(
         ErrorCode::NotDownloadable,
         format!(

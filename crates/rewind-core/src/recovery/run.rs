@@ -55,7 +55,7 @@ pub(crate) async fn recover(
     let mut result = Box::pin(prepare(&mut work, known, call)).await;
     if work.recoveries.is_empty() {
         if let Err(error) = result {
-            result = Err(unless_used(core, known, error).await);
+            result = Err(unless_used(core, &known.plan, error).await);
         }
         if let Err(error) = &result {
             core.plan_refused(&known.plan, call, error).await;
@@ -66,19 +66,13 @@ pub(crate) async fn recover(
 
 /// Why a plan was not begun. Where another caller has begun it meanwhile, it is that: what this one met, such as a session that is open or
 /// a place that is taken, is that caller's doing.
-async fn unless_used(core: &Core, known: &KnownPlan, error: Error) -> Error {
+async fn unless_used(core: &Core, plan: &Plan, error: Error) -> Error {
     if matches!(error.code, ErrorCode::Cancelled | ErrorCode::PlanUsed) {
         return error;
     }
-    let (zvm, name) = (known.plan.zvm.clone(), known.plan.id.clone());
-    let row = core.with_state(move |state| state.plan_named(&zvm, &name));
-    let now = match row.await {
-        Ok(Some(row)) => KnownPlan::read(row, core.state.now()),
-        _ => return error,
-    };
-    match now.map(|now| now.used()) {
-        Ok(Some(used)) => used.with_done(error.done),
-        _ => error,
+    match used_by_now(core, plan).await {
+        Some(used) => used.with_done(error.done),
+        None => error,
     }
 }
 
@@ -102,6 +96,14 @@ async fn still_counts(core: &Core, known: &KnownPlan) -> Result<(), Error> {
         known.plan.id
     );
     Err(Error::new(ErrorCode::PlanChanged, message))
+}
+
+/// `plan_used`, where it is known by now that somebody has begun it. That nobody else does is certain only once it is begun.
+pub(super) async fn used_by_now(core: &Core, plan: &Plan) -> Option<Error> {
+    let (zvm, name) = (plan.zvm.clone(), plan.id.clone());
+    let row = core.with_state(move |state| state.plan_named(&zvm, &name));
+    let now = KnownPlan::read(row.await.ok()??, core.state.now());
+    now.ok()?.used()
 }
 
 async fn prepare(work: &mut Work<'_>, known: &KnownPlan, call: &Call) -> Result<Recovery, Error> {

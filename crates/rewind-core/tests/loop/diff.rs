@@ -1,10 +1,10 @@
 //! What changed between a checkpoint and now.
 use crate::{
     sshd::{HOST, Sshd},
-    support::{World, approve, call},
+    support::{World, approve, call, recovery},
 };
 use rewind_core::{
-    DiffRequest, Error, ErrorCode, FileDiff,
+    DiffRequest, Error, ErrorCode, FileDiff, Paths, RecoverRequest,
     diff::{Change, Kind, Now},
 };
 use serde_json::json;
@@ -284,4 +284,61 @@ async fn a_name_that_two_vms_have_leads_into_neither() {
         error.message.contains("`guests`") && error.next.contains("identifier"),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn a_link_is_refused_as_a_recovery_refuses_it_and_keeps_no_other_path_from_being_compared() {
+    let world = World::with(Scenario::fast(), json!({ "previews": "free" })).await;
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    fs::write(on_host(&world, "/etc/hosts"), "changed").unwrap();
+    world.sim.checkpoint_now("jp-ubuntu").await.unwrap();
+    let error = diff(&world, "/etc/mtab", &tag).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotDownloadable, "{error}");
+    assert!(
+        error.message.contains("/etc/mtab\" can't be downloaded")
+            && error.message.contains("Links are not supported"),
+        "{error}"
+    );
+    assert_eq!(world.mounts(), 1, "the present is not looked at in vain");
+    let wanted = RecoverRequest {
+        paths: Paths::Several(vec!["/etc/mtab".into(), "/etc/hosts".into()]),
+        ..recovery("jp-ubuntu", "", &tag)
+    };
+    let known = world.rewind.plan_recovery(&wanted, &call()).await.unwrap();
+    let diffs = world.rewind.diff_of(&known, &call()).await.unwrap();
+    let codes = diffs.iter().map(|diff| match diff {
+        Ok(diff) => Ok(diff.change),
+        Err(error) => Err(error.code),
+    });
+    assert_eq!(
+        codes.collect::<Vec<_>>(),
+        [Err(ErrorCode::NotDownloadable), Ok(Change::Changed)]
+    );
+    let asked = world.sim.requests();
+    let links = asked
+        .iter()
+        .filter(|request| request.path.contains("/download") && request.body.contains("mtab"));
+    assert_eq!(links.count(), 0, "no download of it is asked for");
+}
+
+#[tokio::test]
+async fn a_pattern_is_not_expanded_and_a_name_that_looks_like_one_is_a_name() {
+    let world = World::with(Scenario::fast(), json!({ "previews": "free" })).await;
+    let name = "/etc/a[1]*.conf";
+    fs::write(on_host(&world, name), "then").unwrap();
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    fs::write(on_host(&world, name), "now").unwrap();
+    world.sim.checkpoint_now("jp-ubuntu").await.unwrap();
+    let found = diff(&world, name, &tag).await.unwrap();
+    assert_eq!(found.change, Change::Changed);
+    for pattern in ["/etc/*", "/etc/host?", "/e{tc,nv}/hosts", "/etc/["] {
+        let error = diff(&world, pattern, &tag).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::PathNotFound, "{pattern}");
+        assert!(
+            error.message.contains("does not expand patterns") && error.next.contains("the folder"),
+            "{error:?}"
+        );
+    }
+    let error = diff(&world, "/etc/nothing", &tag).await.unwrap_err();
+    assert!(!error.message.contains("patterns"), "{error}");
 }

@@ -12,7 +12,7 @@ use rewind_core::{
 use serde_json::json;
 use std::{fs, path::PathBuf};
 use zvm_sim::{
-    Scenario,
+    Fault, Scenario,
     scenario::{Entry, Partition, Vm, Vpg},
 };
 
@@ -659,4 +659,63 @@ async fn the_same_restore_asked_for_again_is_the_same_plan() {
         .await
         .unwrap();
     assert_eq!(first.plan.id, again.plan.id);
+}
+
+#[tokio::test]
+async fn where_an_undo_does_not_fit_any_more_the_way_by_hand_is_named() {
+    let Some((world, _sshd, tag, before)) = broken().await else {
+        return;
+    };
+    let recovery = restored(&world, restore(FILE, &tag, Restore::Replace)).await;
+    let file = recovery.unwrap().one.unwrap().restored.unwrap();
+    let (id, kept) = (file.restore_id.unwrap(), file.kept.unwrap());
+    let plan = world.rewind.plan_undo(&id, &call()).await.unwrap();
+    fs::write(on_host(&world, FILE), "came after it").unwrap();
+    for error in [
+        world.rewind.plan_undo(&id, &call()).await.unwrap_err(),
+        world.rewind.undo_restore(&plan, &call()).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code, ErrorCode::GuestConflict, "{error}");
+        for said in [&*kept, "by hand", "`zerto-rewind recover`"] {
+            assert!(error.next.contains(said), "{said:?}: {error:?}");
+        }
+    }
+    assert_eq!(fs::read(on_host(&world, FILE)).unwrap(), b"came after it");
+    // What is not there any more as it was is not named.
+    fs::write(on_host(&world, &kept), "something else").unwrap();
+    fs::write(on_host(&world, FILE), before).unwrap();
+    let error = world.rewind.undo_restore(&plan, &call()).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::GuestConflict, "{error}");
+    assert!(
+        !error.next.contains(&kept) && error.next.contains("`zerto-rewind recover`"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn who_comes_too_late_with_a_plan_pins_nothing() {
+    let Some((world, sshd, tag, before)) = broken().await else {
+        return;
+    };
+    let request = restore(FILE, &tag, Restore::Replace);
+    let known = world.rewind.plan_recovery(&request, &call()).await.unwrap();
+    approve(&world.rewind, &known).await.unwrap();
+    // With a login of its own, at which it is held: it has read the plan by then.
+    let late = world.with_config(&json!({ "guests": { "jp-ubuntu": sshd.guest() } }));
+    world.sim.add_fault(Fault::hold("", "/**"));
+    let (id, call_of_late) = (known.plan.id.clone(), call());
+    let held = late.recover(&id, &call_of_late);
+    tokio::pin!(held);
+    tokio::select! {
+        result = &mut held => panic!("{result:?}"),
+        () = world.sim.wait_for(|view| view.held().count() > 0) => {}
+    }
+    world.rewind.recover(&id, &call()).await.unwrap();
+    let tags = world.tags("jp-ubuntu");
+    world.sim.let_go();
+    let error = held.await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::PlanUsed, "{error}");
+    assert_eq!(error.done, [], "nothing was done");
+    assert_eq!(world.tags("jp-ubuntu"), tags);
+    assert_eq!(fs::read(on_host(&world, FILE)).unwrap(), before);
 }

@@ -118,7 +118,7 @@ pub async fn run(
 ) -> Result<(), Error> {
     let rewind = session::open(config)?;
     if let Some(id) = id {
-        let known = rewind.plan(id).await?;
+        let known = session::telling(&rewind, rewind.plan(id)).await?;
         let mut row = row(&known);
         if diff {
             let session = Session::with(rewind, interrupt);
@@ -135,7 +135,7 @@ pub async fn run(
         output.result(&row, |row| whole(row, &known));
         return Ok(());
     }
-    let plans = rewind.plans().await?;
+    let plans = session::telling(&rewind, rewind.plans()).await?;
     let rows: Vec<Row> = plans.iter().map(row).collect();
     output.result(&rows, |rows| {
         if rows.is_empty() {

@@ -36,7 +36,7 @@ pub async fn approve(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let rewind = session::open(config)?;
-    let known = rewind.plan(id).await?;
+    let known = session::telling(&rewind, rewind.plan(id)).await?;
     if known.approved()? {
         return Err(decided(&known));
     }
@@ -94,7 +94,7 @@ pub async fn approve(
 /// `plan_foreign`, `plan_expired`, `plan_decided`, `plan_used`, and those of the configuration and the state.
 pub async fn deny(config: Option<&Path>, id: &str, output: Output) -> Result<(), Error> {
     let rewind = session::open(config)?;
-    let known = rewind.plan(id).await?;
+    let known = session::telling(&rewind, rewind.plan(id)).await?;
     let decision = rewind
         .decide(&known, Verdict::Declined, How::Approve, &session::caller())
         .await?;

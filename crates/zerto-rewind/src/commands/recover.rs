@@ -34,7 +34,8 @@ pub async fn run(
     let mut known = match (&arguments.plan, request(&arguments)) {
         (Some(id), _) => {
             session = Session::open(config, interrupt)?;
-            let known = session.rewind().plan(id).await?;
+            let rewind = session.rewind();
+            let known = session::telling(rewind, rewind.plan(id)).await?;
             known
                 .is_for_recovery()
                 .map_err(|error| error.with_next(instead(&known)))?;

@@ -327,3 +327,49 @@ async fn ctrl_c_decides_nothing() {
         assert_eq!(status(&world, &id).await, "waiting");
     }
 }
+
+/// The state as a process leaves it that dies while it carries a plan out.
+fn dies_in_the_middle(world: &World, plan: &str) {
+    let owner = "owner-00000000000000000099-dead";
+    let database = rusqlite::Connection::open(world.path("state/state.db")).unwrap();
+    let begun = database.execute(
+        "INSERT INTO plan_begun (plan, at, owner) SELECT id, at, ?2 FROM plan WHERE name = ?1",
+        [plan, owner],
+    );
+    assert_eq!(begun.unwrap(), 1);
+    // Nobody holds it.
+    fs::write(world.path("state").join(owner), "").unwrap();
+}
+
+#[tokio::test]
+async fn whichever_command_closes_what_was_interrupted_tells_it_once() {
+    let (world, checkpoint, _) = guarded().await;
+    let told = async |arguments: &[&str]| {
+        let run = world.run(arguments).await;
+        let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        said.matches("a recovery was interrupted").count()
+    };
+    for command in [
+        &["approvals"][..],
+        &["approvals", "ID"],
+        &["approve", "ID"],
+        &["deny", "ID"],
+        &["recover", "--plan", "ID"],
+        &["find", "app01"],
+    ] {
+        let id = planned_file(&world, &checkpoint).await;
+        dies_in_the_middle(&world, &id);
+        // These only read, or only write down what they are told: they close nothing.
+        for other in [&["audit", "list"][..], &["audit", "verify"]] {
+            assert_eq!(told(other).await, 0, "{other:?}");
+        }
+        let command: Vec<&str> = command
+            .iter()
+            .map(|&word| if word == "ID" { &*id } else { word })
+            .collect();
+        assert_eq!(told(&command).await, 1, "{command:?}");
+        for after in [&*command, &["approvals"], &["find", "app01"]] {
+            assert_eq!(told(after).await, 0, "{after:?} after {command:?}");
+        }
+    }
+}

@@ -166,8 +166,8 @@ async fn a_restore_that_was_killed_leaves_the_old_file_and_is_told_and_cleaned_u
     // Killed while it looks what is there: nothing was written yet.
     killed(looks).await;
     assert_eq!(names(), [""; 0]);
-    for told in [1, 0] {
-        let run = world.run(&["find", "app01"]).await;
+    for (command, told) in [(&["approvals"][..], 1), (&["find", "app01"], 0)] {
+        let run = world.run(command).await;
         assert_eq!(
             run.stderr.matches("interrupted").count(),
             told,
