@@ -182,6 +182,10 @@ impl<'a> Desk<'a> {
         session: &Session,
         question: &str,
     ) -> Result<bool, Error> {
+        let state_dir = &session.rewind().config().state_dir;
+        if !self.permitted {
+            permit::may_be_tried(state_dir)?;
+        }
         let agrees = self.yes
             || tokio::select! {
                 agrees = terminal::agrees(question) => agrees,
@@ -190,7 +194,6 @@ impl<'a> Desk<'a> {
                 }
             };
         if agrees && !self.permitted {
-            let state_dir = &session.rewind().config().state_dir;
             permit::passphrase_until(state_dir, self.interrupt).await?;
             self.permitted = true;
         }
@@ -269,7 +272,7 @@ fn timing(recovery: &Recovery) -> String {
 }
 
 fn became(path: &RecoveredPath, of: &str) -> String {
-    let name = output::lines(path.guest_path.as_deref().unwrap_or(&path.path));
+    let name = text::path(path.guest_path.as_deref().unwrap_or(&path.path));
     let headed = |what: &dyn std::fmt::Display| beside(&what.to_string(), &name.bold().to_string());
     if !path.outcome.is_recovered() && path.outcome != Outcome::Incomplete {
         let why = output::lines(path.why.as_deref().unwrap_or_default());
@@ -278,7 +281,7 @@ fn became(path: &RecoveredPath, of: &str) -> String {
     }
     let files = path.files.iter().take(FILES_SHOWN);
     let files: String = files
-        .map(|file| format!("{}  {}\n", file.sha256, text::one_line(&file.path)))
+        .map(|file| format!("{}  {}\n", file.sha256, text::path(&file.path)))
         .collect();
     let more = match path.files.len().saturating_sub(FILES_SHOWN) {
         0 => String::new(),
@@ -322,7 +325,7 @@ fn became(path: &RecoveredPath, of: &str) -> String {
 fn whereto(path: &RecoveredPath) -> String {
     let bytes = text::bytes(path.bytes);
     let Some(file) = &path.restored else {
-        let local = output::lines(path.local_path.as_deref().unwrap_or_default());
+        let local = text::path(path.local_path.as_deref().unwrap_or_default());
         return beside(&format!("  {bytes}, to"), &local.bold().to_string());
     };
     let place = text::path(&file.path).bold().to_string();
