@@ -341,3 +341,32 @@ fn whereto(path: &RecoveredPath) -> String {
     }
     whereto
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rewind_core::RecoveredFile;
+
+    #[test]
+    fn a_line_break_in_a_name_is_seen_wherever_the_name_stands() {
+        let path = "/srv/new\nline.txt";
+        let recovered = RecoveredPath {
+            path: path.into(),
+            outcome: Outcome::Placed,
+            why: None,
+            guest_path: Some(path.into()),
+            is_folder: false,
+            local_path: Some("/home/ana/new\nline.txt".into()),
+            bytes: 1,
+            files: vec![RecoveredFile {
+                path: "new\nline.txt".into(),
+                bytes: 1,
+                sha256: "ab".repeat(32),
+            }],
+            skipped: Vec::new(),
+            restored: None,
+        };
+        let shown = became(&recovered, "  of jp-ubuntu");
+        assert_eq!(shown.matches("new\\u{a}line.txt").count(), 3, "{shown}");
+    }
+}

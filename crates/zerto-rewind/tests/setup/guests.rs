@@ -152,7 +152,7 @@ async fn what_a_person_has_to_put_right_is_a_failure_with_its_fix() {
 #[tokio::test]
 async fn a_name_that_leads_into_no_vm_is_told_where_the_zvm_can_be_asked() {
     let mut scenario = Scenario::fast();
-    let kept = ["jp-ubuntu", "app01-dr", "web-a", "web-b"];
+    let kept = ["jp-ubuntu", "web-farm-a", "web-farm-b"];
     scenario.vpgs.retain(|vpg| kept.contains(&&*vpg.name));
     let world = World::with(scenario).await;
     let Some(sshd) = Sshd::start(&[("/", &world.sim.guest_path("jp-ubuntu", "/").unwrap())]) else {
