@@ -23,6 +23,10 @@ use std::{
 pub const PASSPHRASE_MIN_LEN: usize = 8;
 const PASSPHRASE_MAX_LEN: usize = 1024;
 
+const TOO_MANY: &str = "too many wrong passphrases were tried; none is accepted before";
+const LAST: &str =
+    "the passphrase is wrong, as were those before it; from now on none is accepted before";
+
 /// The passphrases that hold for programs with one state folder.
 #[derive(Clone, Debug)]
 pub struct Approver {
@@ -53,7 +57,12 @@ impl Approver {
     /// # Errors
     /// `state`: it can't be told, and so nothing may be agreed to.
     pub fn is_set(&self) -> Result<bool, Error> {
-        Ok(self.hash()?.is_some())
+        Ok(self.since()?.is_some())
+    }
+
+    /// Since when the one that counts is set; None: none is.
+    pub(crate) fn since(&self) -> Result<Option<Timestamp>, StateError> {
+        Ok(self.hash()?.map(|(_, _, since)| since))
     }
 
     /// When one was last set or removed, if ever: what a person has said before at a terminal, they have said under other rules.
@@ -77,13 +86,32 @@ impl Approver {
     }
 
     /// The program's own, and the user's only where that has none: who can set one of them does not get past the other.
-    fn hash(&self) -> Result<Option<(State, String)>, StateError> {
+    fn hash(&self) -> Result<Option<(State, String, Timestamp)>, StateError> {
         for state in self.states()? {
-            if let Some((_, Some(hash))) = state.approver_newest()? {
-                return Ok(Some((state, hash)));
+            if let Some((since, Some(hash))) = state.approver_newest()? {
+                return Ok(Some((state, hash, since)));
             }
         }
         Ok(None)
+    }
+
+    /// Until when none is accepted, as too many wrong ones were tried; None: one may be tried, or none is set.
+    pub(crate) fn locked_until(&self) -> Result<Option<Timestamp>, StateError> {
+        match self.hash()? {
+            Some((state, ..)) => state.approver_locked_until(self.clock.now()),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether it is of any use to ask for it now, so that nobody types one that can't be accepted.
+    ///
+    /// # Errors
+    /// `passphrase_refused`: none is accepted for a while; `state`.
+    pub fn may_be_tried(&self) -> Result<(), Error> {
+        match self.locked_until()? {
+            Some(until) => Err(locked(TOO_MANY, until)),
+            None => Ok(()),
+        }
     }
 
     /// Whether this is it. Slow on purpose.
@@ -91,22 +119,20 @@ impl Approver {
     /// # Errors
     /// `passphrase_refused`: it is not, or too many were tried that were not; `state`.
     pub fn check(&self, passphrase: &SecretString) -> Result<(), Error> {
-        let refused = |message: String| Err(Error::new(ErrorCode::PassphraseRefused, message));
-        let Some((state, hash)) = self.hash()? else {
+        let Some((state, hash, _)) = self.hash()? else {
             return Ok(());
         };
         let attempt = match state.approver_attempt(self.clock.now())? {
             Ok(attempt) => attempt,
-            Err(until) => {
-                return refused(format!(
-                    "too many wrong passphrases were tried; none is accepted before {until:.0}"
-                ));
-            }
+            Err(until) => return Err(locked(TOO_MANY, until)),
         };
         if is_of(passphrase, &hash)? {
             return Ok(state.approver_was_right(attempt, self.clock.now())?);
         }
-        refused("the passphrase is wrong".to_owned())
+        Err(match state.approver_locked_until(self.clock.now())? {
+            Some(until) => locked(LAST, until),
+            None => Error::new(ErrorCode::PassphraseRefused, "the passphrase is wrong"),
+        })
     }
 
     /// Sets one in the program's own state folder. Whoever may do that has to be asked before.
@@ -142,6 +168,13 @@ impl Approver {
         };
         Ok(State::new(folder).approver_set(hash, by, self.clock.now())?)
     }
+}
+
+/// The right one is refused then, too.
+fn locked(why: &str, until: Timestamp) -> Error {
+    Error::new(ErrorCode::PassphraseRefused, format!("{why} {until:.0}")).with_next(format!(
+        "Wait until {until:.0}, then run it again. The right one is not accepted earlier, either."
+    ))
 }
 
 fn is_of(passphrase: &SecretString, hash: &str) -> Result<bool, Error> {

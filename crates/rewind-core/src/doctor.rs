@@ -5,6 +5,7 @@
 //! works with the ZVM remembers it, or `zerto-rewind trust`.
 //!
 //! Each step is bounded in time. What depends on a check that failed is skipped, and says so.
+mod approver;
 mod check;
 mod connection;
 mod files;
@@ -52,6 +53,8 @@ pub mod id {
     pub const RECOVER_FOLDER: &str = "recover_folder";
     /// No stop is in force.
     pub const STOP: &str = "stop";
+    /// Whether the approver's passphrase is set, and is accepted.
+    pub const PASSPHRASE: &str = "passphrase";
     /// The ZVM's name has an address.
     pub const NAME: &str = "name";
     /// Somebody answers there.
@@ -85,7 +88,7 @@ pub mod id {
     pub const GUESTS: &str = "guests";
 
     /// All of them.
-    pub const ALL: [&str; 24] = [
+    pub const ALL: [&str; 25] = [
         CONFIGURATION,
         CONFIG_FILE,
         SECRET,
@@ -95,6 +98,7 @@ pub mod id {
         LOCKS,
         RECOVER_FOLDER,
         STOP,
+        PASSPHRASE,
         NAME,
         TCP,
         TLS,
@@ -181,6 +185,14 @@ pub async fn run(file: Result<PathBuf, Error>, call: &Call) -> Result<Report, Er
         .await?;
     report.add(recover);
     report.add(stop);
+    let passphrase = match &state {
+        Ok(_) => {
+            let look = async { Ok(approver::check(config.state_dir.clone()).await) };
+            watch.during(|| looking("the state folder"), look).await?
+        }
+        Err(cause) => Check::skipped_after(id::PASSPHRASE, cause),
+    };
+    report.add(passphrase);
 
     let shown = connection::run(&config, &mut report, call).await?;
     let judge = match (shown, state.clone()) {
@@ -196,8 +208,8 @@ pub async fn run(file: Result<PathBuf, Error>, call: &Call) -> Result<Report, Er
         }
         (Err(cause), _, _) | (_, Err(cause), _) | (_, _, Err(cause)) => Err(cause),
     };
-    zvm::run(&config, zvm, state, &mut report, call).await?;
-    let guests = async { Ok(guests::checks(&config).await) };
+    let zvm = zvm::run(&config, zvm, state, &mut report, call).await?;
+    let guests = async { Ok(guests::checks(&config, zvm.as_ref()).await) };
     let guests = watch
         .during(|| "connecting to the guests".to_owned(), guests)
         .await?;

@@ -129,6 +129,14 @@ fn a_mistake_is_reported_with_file_key_and_fix() {
             "/etc/rewind/config.json:1:19: `verify_tls`: invalid type: string \"no\", expected a boolean: write true or false, without quotes",
         ),
         (
+            r#"{"guests": {"app01": "jp"}}"#,
+            "/etc/rewind/config.json:1:25: `guests.app01`: invalid type: string \"jp\", expected an object with `ssh`: write { \"VM\": { \"ssh\": \"user@host\", \"sudo\": false } }",
+        ),
+        (
+            r#"{"guard": "4m"}"#,
+            "/etc/rewind/config.json:1:14: `guard`: invalid type: string \"4m\", expected an object with `listed_timeout`, `attempts` or `deadline`: write { \"listed_timeout\": \"60s\", \"attempts\": 3, \"deadline\": \"4m\" }",
+        ),
+        (
             r#"{"guard": {"deadline": 240}}"#,
             "/etc/rewind/config.json:1:26: `guard.deadline`: a duration needs a unit: write \"240s\" for seconds, \"240m\" for minutes or \"240h\" for hours",
         ),

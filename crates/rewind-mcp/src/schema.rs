@@ -107,8 +107,11 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
-/// `["string", "null"]` becomes `"string"`.
+/// `["string", "null"]` becomes `"string"`, and no value that is listed is null either.
 fn without_null(schema: &mut Schema) {
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|one| !one.is_null());
+    }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|one| one != "null");
         if let [one] = types.as_slice() {

@@ -296,7 +296,7 @@ fn written(seconds: f64) -> String {
 
 /// What became of a path: of the only one, with what it is of.
 fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
-    let name = named(path.guest_path.as_deref().unwrap_or(&path.path), SHOWN);
+    let name = named_exactly(path.guest_path.as_deref().unwrap_or(&path.path), SHOWN);
     let how = match path.outcome {
         Outcome::Restored => "Restored in the guest",
         Outcome::Beside => "Put beside the present file in the guest",
@@ -312,7 +312,7 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
         line!(text, "Because: {why}");
     }
     if let Some(local) = &path.local_path {
-        let local = named(local, PATH_MAX_LEN);
+        let local = named_exactly(local, PATH_MAX_LEN);
         line!(text, "It is here now: {local} ({})", bytes(path.bytes));
     }
     if let Some(file) = &path.restored {
@@ -339,7 +339,7 @@ fn became(text: &mut String, path: &RecoveredPath, of: Option<&str>) {
         line!(
             text,
             "- {}: {}, SHA-256 {}",
-            named(&file.path, SHOWN),
+            named_exactly(&file.path, SHOWN),
             bytes(file.bytes),
             file.sha256
         );

@@ -22,6 +22,7 @@ pub async fn passphrase(state_dir: &Path) -> Result<(), Error> {
         )
         .with_next("Run the command in a terminal."));
     }
+    approver.may_be_tried()?;
     let typed = match terminal::secret("Approver's passphrase:").await {
         Some(Ok(typed)) => typed,
         Some(Err(problem)) => return Err(untyped(&format!("what was typed {problem}"))),
@@ -35,6 +36,14 @@ pub async fn passphrase(state_dir: &Path) -> Result<(), Error> {
     tokio::task::spawn_blocking(move || approver.check(&typed))
         .await
         .unwrap_or_else(|_| Err(Error::new(ErrorCode::Cancelled, "the program is ending")))
+}
+
+/// Before a question that the passphrase follows: nobody answers one in vain.
+///
+/// # Errors
+/// `passphrase_refused`: none is accepted for a while; `state`.
+pub fn may_be_tried(state_dir: &Path) -> Result<(), Error> {
+    Approver::of(state_dir).may_be_tried()
 }
 
 fn untyped(why: &str) -> Error {

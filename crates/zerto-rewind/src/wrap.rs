@@ -41,7 +41,8 @@ pub fn hanging(text: &str, first: &str) -> String {
     each_line(text, first, usize::MAX)
 }
 
-/// As [`hanging`], and what would be longer than a line is broken, too, after a slash where it has one: to be read, not to be copied.
+/// As [`hanging`], and what would be longer than a line is broken, too, after a slash where it has one, else after another mark: to be
+/// read, not to be copied.
 pub fn fitting(text: &str) -> String {
     each_line(text, "", WIDTH - LEAST_MARGIN)
 }
@@ -114,19 +115,22 @@ fn pieces(word: &str, longest: usize) -> Vec<(&str, bool)> {
         return vec![(word, true)];
     }
     let (mut pieces, mut rest) = (Vec::new(), word);
-    while !rest.is_empty() {
+    while rest.width() > longest {
         let most = rest
             .char_indices()
             .nth(PIECE)
             .map_or(rest.len(), |(at, _)| at);
         let at_most = rest.get(..most).unwrap_or(rest);
-        let end = match at_most.rfind('/') {
-            Some(slash) if most < rest.len() && slash > 0 => slash + 1,
-            _ => most,
-        };
+        let behind = |mark: &[char]| at_most.rfind(mark).filter(|at| *at > 0);
+        let end = behind(&['/'])
+            .or_else(|| behind(&['.', '-', '_']))
+            .map_or(most, |at| at + 1);
         let (piece, after) = rest.split_at(end);
         pieces.push((piece, pieces.is_empty()));
         rest = after;
+    }
+    if !rest.is_empty() {
+        pieces.push((rest, false));
     }
     pieces
 }
@@ -221,6 +225,19 @@ mod tests {
         );
         let joined: String = lines.iter().map(|line| line.trim_start()).collect();
         assert!(joined.contains(&path), "{wrapped}");
+    }
+
+    #[test]
+    fn the_name_in_a_long_path_is_kept_whole_where_it_fits_and_broken_at_its_marks_where_not() {
+        let name = format!("{}.conf.zerto-kept-20261130T100207Z", "n".repeat(33));
+        let text = format!("  kept         what is there now, as /etc/nginx/{name}");
+        let wrapped = fitting(&text);
+        assert!(wrapped.lines().any(|line| line.trim() == name), "{wrapped}");
+        let longer = format!("{}{name}", "long-".repeat(9));
+        let wrapped = fitting(&format!("  kept         /etc/nginx/{longer}"));
+        let lines: Vec<_> = wrapped.lines().map(str::trim).collect();
+        assert!(lines.contains(&name.as_str()), "{wrapped}");
+        assert!(wrapped.lines().all(|line| line.width() <= WIDTH));
     }
 
     #[test]

@@ -92,18 +92,34 @@ fn after_five_wrong_ones_none_is_accepted_for_a_while_by_any_process() {
     }
     // A right one in between: the count begins anew.
     approver.check(&said("five small words")).unwrap();
-    for _ in 0..5 {
+    const UNTIL: &str = "2026-01-01T00:10:00Z";
+    for last in [false, false, false, false, true] {
+        approver.may_be_tried().unwrap();
         let error = approver.check(&said("wrong")).unwrap_err();
-        assert!(error.message.contains("wrong"), "{error}");
+        assert!(error.message.contains("is wrong"), "{error}");
+        // The last one says what follows from it, and none that it is to be tried again.
+        assert_eq!(error.message.contains(UNTIL), last, "{error}");
+        assert_eq!(error.next.contains("Try again"), !last, "{}", error.next);
         clock.forward(SignedDuration::from_secs(1));
     }
     let other = self::approver(&folder.path().join("state"), clock.clone());
     for approver in [&approver, &other] {
-        let error = approver.check(&said("five small words")).unwrap_err();
-        assert_eq!(error.code, ErrorCode::PassphraseRefused);
-        assert!(error.message.contains("2026-01-01T00:10:00Z"), "{error}");
+        for refused in [
+            approver.may_be_tried(),
+            approver.check(&said("five small words")),
+        ] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.code, ErrorCode::PassphraseRefused);
+            assert!(error.message.contains(UNTIL), "{error}");
+            assert!(
+                error.next.starts_with(&format!("Wait until {UNTIL}")),
+                "{}",
+                error.next
+            );
+        }
     }
     clock.forward(SignedDuration::from_mins(10));
+    other.may_be_tried().unwrap();
     other.check(&said("five small words")).unwrap();
 }
 

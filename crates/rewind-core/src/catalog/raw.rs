@@ -12,7 +12,7 @@ use super::{Mode, Unprotected};
 use crate::duration::WithUnit;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables")]
 pub(super) struct RawCatalog {
     pub(super) version: Option<Spanned<i64>>,
     #[serde(default)]
@@ -20,7 +20,10 @@ pub(super) struct RawCatalog {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with `tool`, `vm` and `action`"
+)]
 pub(super) struct RawEntry {
     pub(super) server: Option<Spanned<String>>,
     pub(super) tool: Option<Spanned<String>>,
@@ -37,7 +40,10 @@ pub(super) struct RawEntry {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { arg = \"/vm_name\" }"
+)]
 pub(super) struct RawVm {
     pub(super) arg: Option<Spanned<String>>,
     pub(super) regex: Option<Spanned<String>>,
@@ -47,13 +53,19 @@ pub(super) struct RawVm {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { arg = \"/ticket\" }"
+)]
 pub(super) struct RawChange {
     pub(super) arg: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { arg = \"/dry_run\", exists = true }"
+)]
 pub(super) struct RawCondition {
     pub(super) arg: Option<Spanned<String>>,
     pub(super) equals: Option<Spanned<Value>>,

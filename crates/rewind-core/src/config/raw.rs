@@ -9,7 +9,7 @@ use super::{Confirmation, FirstUse, Previews, error::ConfigError};
 use crate::{duration::WithUnit, hint, text};
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(super) struct Raw {
     pub(super) zerto_url: Option<String>,
     pub(super) username: Option<String>,
@@ -37,7 +37,10 @@ pub(super) struct Raw {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with `listed_timeout`, `attempts` or `deadline`"
+)]
 pub(super) struct RawGuard {
     pub(super) listed_timeout: Option<WithUnit>,
     pub(super) attempts: Option<u32>,
@@ -45,7 +48,7 @@ pub(super) struct RawGuard {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `ssh`")]
 pub(super) struct RawGuest {
     pub(super) ssh: String,
     #[serde(default)]

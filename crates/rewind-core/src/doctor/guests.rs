@@ -1,22 +1,25 @@
 //! The ways into guests, tried as a recovery takes them. Nothing is written in a guest.
-use super::{Check, id};
+use super::{Check, Status, id, zvm::soon};
 use crate::{
-    Error,
+    Error, ErrorCode,
     config::{Config, Guest},
     guest::{Connection, GuestError},
-    text,
+    protection, text,
 };
 use futures::{StreamExt as _, stream};
 use std::time::Duration;
 use tokio::time::timeout;
+use zvm_client::Zvm;
 
 /// `ssh` itself gives up on a host that does not answer after 20 s.
 const LIMIT: Duration = Duration::from_secs(25);
 const AT_ONCE: usize = 16;
 const NAME_MAX_LEN: usize = 100;
+const REACH: &str =
+    "Make sure that `ssh` reaches the guest from here, as this user; it may be down just now.";
 
-/// One for each guest, in the order of their names.
-pub(super) async fn checks(config: &Config) -> Vec<Check> {
+/// One for each guest, in the order of their names. Which VM a name means is said where the ZVM can be asked.
+pub(super) async fn checks(config: &Config, zvm: Option<&Zvm>) -> Vec<Check> {
     if config.guests.is_empty() {
         return vec![Check::ok(
             id::GUESTS,
@@ -24,7 +27,13 @@ pub(super) async fn checks(config: &Config) -> Vec<Check> {
         )];
     }
     stream::iter(&config.guests)
-        .map(|(vm, guest)| check(vm, guest))
+        .map(|(vm, guest)| async move {
+            let (check, nowhere) = tokio::join!(check(vm, guest), Nowhere::of(zvm, vm));
+            match nowhere {
+                Some(nowhere) => nowhere.added_to(check),
+                None => check,
+            }
+        })
         .buffered(AT_ONCE)
         .collect()
         .await
@@ -38,6 +47,7 @@ async fn check(vm: &str, guest: &Guest) -> Check {
     };
     // It may be down just now, as a VPG may be: that is nothing that a person has set up wrong.
     let is_down = error.is_lost();
+    let hint = error.hint(guest).unwrap_or(REACH);
     let Error {
         message,
         next,
@@ -46,8 +56,64 @@ async fn check(vm: &str, guest: &Guest) -> Check {
     } = error.into();
     let message = format!("{name}: {message}");
     match is_down {
-        true => Check::warning(id::GUESTS, message, next),
+        true => Check::warning(id::GUESTS, message, hint),
         false => Check::of_error(id::GUESTS, Error::new(code, message).with_next(next)),
+    }
+}
+
+/// A name in `guests` that leads into no VM.
+struct Nowhere {
+    why: String,
+    fix: &'static str,
+    candidates: Vec<String>,
+}
+
+impl Nowhere {
+    /// None: it leads into one, or the ZVM could not be asked.
+    async fn of(zvm: Option<&Zvm>, vm: &str) -> Option<Self> {
+        let error = match Box::pin(protection::find(&soon(zvm?), vm)).await {
+            Ok(found) if found.vm == vm || found.vm_identifier == vm => return None,
+            Ok(found) => {
+                return Some(Self {
+                    why: format!("the ZVM calls this VM {}", found.told()),
+                    fix: "Write its name in `guests` exactly as the ZVM has it.",
+                    candidates: Vec::new(),
+                });
+            }
+            Err(error) => error,
+        };
+        let (why, fix) = match error.code {
+            ErrorCode::VmNotFound | ErrorCode::InvalidArgument => (
+                "no VM of the ZVM has this name or identifier",
+                "Correct the VM's name in `guests`; `zerto-rewind find VM` knows which there are.",
+            ),
+            ErrorCode::VmNotProtected => (
+                "no VPG protects this VM",
+                "Put the VM into a VPG, or leave it out of `guests`.",
+            ),
+            ErrorCode::VmAmbiguous => (
+                "more than one VM of the ZVM has this name",
+                "Write the VM's identifier instead of its name in `guests`.",
+            ),
+            _ => return None,
+        };
+        Some(Self {
+            why: why.to_owned(),
+            fix,
+            candidates: error.candidates,
+        })
+    }
+
+    /// What is wrong with the way in comes first.
+    fn added_to(self, mut check: Check) -> Check {
+        let why = format!("{}, so that it leads into none", self.why);
+        check.message = format!("{}; but {why}", check.message);
+        check.fix = Some(match check.fix {
+            Some(fix) => format!("{fix} {}", self.fix),
+            None => self.fix.to_owned(),
+        });
+        check.status = check.status.max(Status::Warning);
+        check.with_details(self.candidates)
     }
 }
 

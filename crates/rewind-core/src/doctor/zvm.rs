@@ -23,14 +23,14 @@ const ONCE_MORE: &str = "After three refusals the same ones are not tried again,
 /// No VM has this name: the answer is short where the ZVM heeds filters.
 const NO_VM: &str = "zerto-rewind doctor";
 
-/// Logs in once and asks. `zvm` can't be made where something stands in the way.
+/// Logs in once and asks. `zvm` can't be made where something stands in the way. Returns it where it still answers.
 pub(super) async fn run(
     config: &Config,
     zvm: Step<Result<Zvm, Error>>,
     state: Step<State>,
     report: &mut Report,
     call: &Call,
-) -> Result<(), Error> {
+) -> Result<Option<Zvm>, Error> {
     let watch = call.watch();
     let mut zvm = match zvm {
         Ok(Ok(zvm)) => Ok(zvm),
@@ -113,7 +113,7 @@ pub(super) async fn run(
     };
     asks.report.add(left);
     asks.report.add(interrupted);
-    Ok(())
+    Ok(asks.zvm.ok())
 }
 
 /// With where the account and its secret come from: there they are corrected.
@@ -197,7 +197,7 @@ fn in_time(error: Error, what: &str) -> Error {
     .with_next("See whether the ZVM is healthy and the network to it works, and look again. Guards need this answer, too.")
 }
 
-fn soon(zvm: &Zvm) -> Zvm {
+pub(super) fn soon(zvm: &Zvm) -> Zvm {
     zvm.by(Instant::now() + REMOTE)
 }
 

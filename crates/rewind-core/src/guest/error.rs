@@ -1,5 +1,5 @@
 //! What can go wrong on the way into a guest and in it.
-use crate::{Error, ErrorCode};
+use crate::{Error, ErrorCode, config::Guest};
 
 /// Texts are bounded and cleaned.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -10,6 +10,12 @@ pub(crate) enum GuestError {
     /// No connection could be made.
     #[error("there is no connection to the guest: {0}")]
     Unreachable(String),
+    /// It ended, and nobody said why.
+    #[error("there is no connection to the guest: the connection ended without a word")]
+    NoWord,
+    /// There is no such configuration of the client's.
+    #[error("the OpenSSH configuration that `ssh_config` names can't be used: {0}")]
+    NoConfig(String),
     /// The host's key is not in `known_hosts`, or is another one.
     #[error("the guest's host key {}: {said}", if *.changed { "is another one than the known one" } else { "is not known" })]
     HostKey {
@@ -64,7 +70,16 @@ pub(crate) enum GuestError {
 impl GuestError {
     /// Whether nothing more can be asked over this connection.
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Unreachable(_))
+        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::NoWord)
+    }
+
+    /// What to look at first, where the configuration of the guest makes it likely.
+    pub fn hint(&self, guest: &Guest) -> Option<&'static str> {
+        let starts_its_own = guest.sudo || guest.sftp_server.is_some();
+        (matches!(self, Self::NoWord) && starts_its_own).then_some(
+            "Check `sudo` and `sftp_server` of this guest in the configuration: what they start there has to be an SFTP server, and \
+             has to run without asking. Make sure, too, that `ssh` reaches the guest from here, then try again.",
+        )
     }
 
     /// Whether something may be left in the guest, to be looked at when it is reached again.
@@ -86,67 +101,71 @@ impl GuestError {
 
 impl From<GuestError> for Error {
     fn from(error: GuestError) -> Self {
-        use GuestError as Guest;
+        use GuestError as Of;
         let (code, next) = match &error {
-            Guest::Unreachable(_) | Guest::Lost(_) => (ErrorCode::GuestUnreachable, None),
-            Guest::NoClient(_) => (
+            Of::Unreachable(_) | Of::Lost(_) | Of::NoWord => (ErrorCode::GuestUnreachable, None),
+            Of::NoConfig(_) => (
+                ErrorCode::GuestUnreachable,
+                Some(
+                    "Correct `ssh_config` of this guest in the configuration, or leave it out: then your own is used.",
+                ),
+            ),
+            Of::NoClient(_) => (
                 ErrorCode::GuestUnreachable,
                 Some(
                     "Install the OpenSSH client, or put the folder that it is in into PATH for this program.",
                 ),
             ),
-            Guest::HostKey { changed: false, .. } => (
+            Of::HostKey { changed: false, .. } => (
                 ErrorCode::GuestUnreachable,
                 Some(
                     "Compare the guest's host key and accept it once by hand: `ssh` to it in a terminal as this user, then try again.",
                 ),
             ),
-            Guest::HostKey { changed: true, .. } => (
+            Of::HostKey { changed: true, .. } => (
                 ErrorCode::GuestUnreachable,
                 Some(
                     "Find out first who answers at this address. If the guest was made anew, remove its old key (`ssh-keygen -R HOST`), compare the new one and accept it once by hand.",
                 ),
             ),
-            Guest::LoginRefused(_) => (
+            Of::LoginRefused(_) => (
                 ErrorCode::GuestUnreachable,
                 Some(
                     "Make sure that `ssh` logs in without asking anything, as this user: a key in the agent or without a passphrase, and the right user in `guests`.",
                 ),
             ),
-            Guest::Sudo(_) => (
+            Of::Sudo(_) => (
                 ErrorCode::GuestUnreachable,
                 Some(
                     "Let this user run the guest's SFTP server with sudo and without a password: `USER ALL=(root) NOPASSWD: /usr/lib/openssh/sftp-server` \
                      in the guest's sudoers, with the server's own path; or leave `sudo` out of `guests`.",
                 ),
             ),
-            Guest::NoServer(_) => (
+            Of::NoServer(_) => (
                 ErrorCode::GuestUnreachable,
                 Some(
                     "Enable the SFTP subsystem in the guest's sshd. With `sudo`, install OpenSSH's SFTP server there, and name its path in `sftp_server` where it is not a usual one.",
                 ),
             ),
-            Guest::Conflict(_) => (ErrorCode::GuestConflict, None),
-            Guest::Denied(_) => (
+            Of::Conflict(_) => (ErrorCode::GuestConflict, None),
+            Of::Denied(_) => (
                 ErrorCode::GuestFailed,
                 Some(
                     "Give the guest's user the permission, or set `\"sudo\": true` for this guest in the configuration.",
                 ),
             ),
-            Guest::NoRoom(_) => (
+            Of::NoRoom(_) => (
                 ErrorCode::GuestFailed,
                 Some("Make room in the guest, then try again."),
             ),
-            Guest::Unsupported(_) => (
+            Of::Unsupported(_) => (
                 ErrorCode::GuestFailed,
                 Some(
                     "Restore beside the file instead of replacing it, or use OpenSSH's SFTP server in the guest.",
                 ),
             ),
-            Guest::NotThere(_) | Guest::Failed(_) | Guest::Left { .. } => {
-                (ErrorCode::GuestFailed, None)
-            }
-            Guest::Cancelled(_) => (ErrorCode::Cancelled, None),
+            Of::NotThere(_) | Of::Failed(_) | Of::Left { .. } => (ErrorCode::GuestFailed, None),
+            Of::Cancelled(_) => (ErrorCode::Cancelled, None),
         };
         let mapped = Self::new(code, error.to_string());
         match next {

@@ -2,7 +2,7 @@
 mod answers;
 
 use super::{GuestError, ssh::Ssh};
-use crate::config::Guest;
+use crate::{config::Guest, text};
 pub(crate) use answers::{Kind, Stat};
 use answers::{doing, failed, not_sftp, refused, stat};
 use futures::{StreamExt as _, stream::FuturesOrdered};
@@ -51,6 +51,12 @@ struct TwoPaths<'a> {
 
 impl Connection {
     pub async fn open(guest: &Guest) -> Result<Self, GuestError> {
+        if let Some(file) = &guest.ssh_config
+            && let Err(error) = tokio::fs::metadata(file).await
+        {
+            let file = text::path(&file.to_string_lossy());
+            return Err(GuestError::NoConfig(format!("{file}: {error}")));
+        }
         let (ssh, stream) = Ssh::start(guest)?;
         let config = Config {
             request_timeout_secs: REPLY_SECONDS,
@@ -63,7 +69,7 @@ impl Connection {
                 let why = ssh.why().await;
                 let runs_on = !ssh.has_ended();
                 return Err(match why {
-                    GuestError::Unreachable(_) if runs_on => not_sftp(&error),
+                    GuestError::Unreachable(_) | GuestError::NoWord if runs_on => not_sftp(&error),
                     why => why,
                 });
             }

@@ -251,10 +251,13 @@ fn classify(said: &str, code: Option<i32>) -> GuestError {
     {
         return GuestError::NoServer(shown);
     }
-    GuestError::Unreachable(match shown.is_empty() {
-        true => "the connection ended without a word".to_owned(),
-        false => shown,
-    })
+    if has(&["can't open user config file"]) {
+        return GuestError::NoConfig(shown);
+    }
+    match shown.is_empty() {
+        true => GuestError::NoWord,
+        false => GuestError::Unreachable(shown),
+    }
 }
 
 #[cfg(test)]
@@ -333,6 +336,13 @@ mod tests {
             classify("sh: 1: exec: /opt/s: not found", Some(127)),
             GuestError::NoServer(_)
         ));
-        assert!(matches!(classify("", None), GuestError::Unreachable(_)));
+        assert!(matches!(classify("", None), GuestError::NoWord));
+        assert!(matches!(
+            classify(
+                "Can't open user config file /x: Permission denied",
+                Some(255)
+            ),
+            GuestError::NoConfig(_)
+        ));
     }
 }

@@ -68,7 +68,11 @@ impl WayIn {
 
     /// Says which guest.
     fn about(&self, error: GuestError) -> Error {
+        let hint = error.hint(&self.guest);
         let mut error = Error::from(error);
+        if let Some(hint) = hint {
+            error.next = hint.to_owned();
+        }
         error.message = format!("{}: {}", self.guest.ssh, error.message);
         error
     }

@@ -338,7 +338,9 @@ pub(crate) const FLR_UNMOUNT: Kind = Kind {
     intent: true,
     headline: false,
     closes: None,
-    about: "SELECT s.vm_identifier, NULL, NULL, NULL, NULL, 'about to unmount checkpoint ' || s.checkpoint_id || ' of VPG ' || s.vpg_identifier
+    about: "SELECT s.vm_identifier,
+                (SELECT vm_name FROM plan p WHERE lower(p.vm_identifier) = lower(s.vm_identifier) ORDER BY id DESC LIMIT 1),
+                NULL, NULL, NULL, 'about to unmount checkpoint ' || s.checkpoint_id || ' of VPG ' || s.vpg_identifier
             FROM flr_unmount u JOIN flr_session s ON s.id = u.session WHERE u.id = ?1",
 };
 
@@ -369,7 +371,9 @@ pub(crate) const FLR_SESSION_LEFT: Kind = Kind {
              (SELECT seq FROM ledger WHERE kind = 'flr_session' AND row_id = f.session))
          FROM flr_session_left f WHERE f.id = ?1",
     ),
-    about: "SELECT s.vm_identifier, NULL, NULL, NULL, NULL, 'a session is left open: ' || f.why
+    about: "SELECT s.vm_identifier,
+                (SELECT vm_name FROM plan p WHERE lower(p.vm_identifier) = lower(s.vm_identifier) ORDER BY id DESC LIMIT 1),
+                NULL, NULL, NULL, 'a session is left open: ' || f.why
             FROM flr_session_left f JOIN flr_session s ON s.id = f.session WHERE f.id = ?1",
 };
 

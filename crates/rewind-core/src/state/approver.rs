@@ -1,7 +1,7 @@
 //! The hash of the approver's passphrase, and how often a wrong one was tried.
 
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{State, StateError, millis, timestamp};
 
@@ -47,22 +47,22 @@ impl State {
         })
     }
 
+    /// Until when no passphrase is compared; None: one may be tried.
+    pub(crate) fn approver_locked_until(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StateError> {
+        self.read(|database, _| locked_until(database, now))
+    }
+
     /// Permits a passphrase to be compared; else until when none is.
     pub(crate) fn approver_attempt(
         &self,
         now: Timestamp,
     ) -> Result<Result<ApproverAttempt, Timestamp>, StateError> {
         self.write(|database| {
-            let mut query = database.prepare_cached(
-                "SELECT a.at FROM approver_attempt a
-                 WHERE a.at > ?1 AND a.id > (SELECT COALESCE(MAX(attempt), 0) FROM approver_right)
-                 ORDER BY a.at DESC",
-            )?;
-            let wrong: Vec<i64> = query
-                .query_map([millis(now - WINDOW)], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            if let Some(oldest) = wrong.get(WRONG_MAX - 1) {
-                return Ok(Err(timestamp(*oldest) + WINDOW));
+            if let Some(until) = locked_until(database, now)? {
+                return Ok(Err(until));
             }
             database.execute(
                 "INSERT INTO approver_attempt (at) VALUES (?1)",
@@ -86,4 +86,17 @@ impl State {
             Ok(())
         })
     }
+}
+
+fn locked_until(database: &Connection, now: Timestamp) -> rusqlite::Result<Option<Timestamp>> {
+    let mut query = database.prepare_cached(
+        "SELECT a.at FROM approver_attempt a
+         WHERE a.at > ?1 AND a.id > (SELECT COALESCE(MAX(attempt), 0) FROM approver_right)
+         ORDER BY a.at DESC",
+    )?;
+    let wrong: Vec<i64> = query
+        .query_map([millis(now - WINDOW)], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let oldest = wrong.get(WRONG_MAX - 1);
+    Ok(oldest.map(|oldest| timestamp(*oldest) + WINDOW))
 }

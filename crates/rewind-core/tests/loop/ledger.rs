@@ -94,6 +94,16 @@ async fn a_guard_and_a_recovery_are_told_step_by_step_with_their_hashes() {
         of("placed"),
         &json!({"placing": 1, "files": 1, "bytes": 158, "sha256": recovered.files[0].sha256})
     );
+    // Whoever reads the list knows the VM by its name, in the rows of the clean-up, too.
+    let everything = Filter {
+        everything: true,
+        ..Filter::default()
+    };
+    let entries = world.rewind.ledger().list(&everything).unwrap();
+    for kind in ["flr_session", "flr_unmount", "flr_session_closed"] {
+        let entry = entries.iter().find(|entry| entry.kind == kind).unwrap();
+        assert_eq!(entry.vms, ["jp-ubuntu"], "{entry:?}");
+    }
     let text: String = rows.iter().map(Value::to_string).collect();
     let line = content.lines().find(|line| line.len() > 10).unwrap();
     assert!(!text.contains(line), "contents are not kept");

@@ -41,8 +41,23 @@ fn guard(guard: &RecordedGuard) -> String {
 
 /// A folder that came without some of what is in it.
 const INCOMPLETE: &str = "incomplete";
+const REPLACED: &str = "replaced in the guest";
+const BESIDE: &str = "put beside in the guest";
+const UNCHANGED: &str = "unchanged in the guest";
+const TO_HOST: &str = "to this host";
 
-/// `recovered 12x, last 2026-11-30 10:02 (3 replaced in the guest, 1 undone), 2 failed`
+/// Each that was recovered ended in one of these ways, so that their counts add up.
+fn ended(recovery: &RecordedRecovery) -> &'static str {
+    match (&*recovery.outcome, recovery.kind) {
+        (INCOMPLETE, _) => INCOMPLETE,
+        ("unchanged", _) => UNCHANGED,
+        (_, RecoveryKind::Beside) => BESIDE,
+        (_, RecoveryKind::Replace | RecoveryKind::Undo) => REPLACED,
+        (_, RecoveryKind::Host) => TO_HOST,
+    }
+}
+
+/// `recovered 12x, last 2026-11-30 10:02 (3 replaced in the guest, 9 to this host), 1 undone, 2 failed`
 fn recovered(recoveries: &[RecordedRecovery]) -> Option<String> {
     let (undone, done): (Vec<_>, Vec<_>) = recoveries
         .iter()
@@ -61,30 +76,19 @@ fn recovered(recoveries: &[RecordedRecovery]) -> Option<String> {
             minute(&last.at)
         )),
     };
-    let of = |kind: RecoveryKind, outcome: &str| {
-        done.iter()
-            .filter(|recovery| recovery.kind == kind && recovery.outcome == outcome)
-            .count()
+    let of = |what: &'static str| {
+        let is_so = |recovery: &&&RecordedRecovery| ended(recovery) == what;
+        (done.iter().filter(is_so).count(), what)
     };
-    let in_guest = |recovery: &&&RecordedRecovery| recovery.outcome == "unchanged";
-    let more = counts([
-        (
-            of(RecoveryKind::Replace, "restored"),
-            "replaced in the guest",
-        ),
-        (
-            of(RecoveryKind::Beside, "beside"),
-            "put beside in the guest",
-        ),
-        (
-            done.iter().filter(in_guest).count(),
-            "unchanged in the guest",
-        ),
-        (of(RecoveryKind::Host, INCOMPLETE), INCOMPLETE),
-        (undone.len(), "undone"),
-    ]);
-    if let (Some(said), false) = (&mut said, more.is_empty()) {
-        let _ = write!(said, " ({more})");
+    if let Some(said) = &mut said {
+        // What is not said is recovered to this host.
+        if of(TO_HOST).0 < done.len() {
+            let each = counts([REPLACED, BESIDE, UNCHANGED, INCOMPLETE, TO_HOST].map(of));
+            let _ = write!(said, " ({each})");
+        }
+        if !undone.is_empty() {
+            let _ = write!(said, ", {} undone", undone.len());
+        }
     }
     let not = |outcome: &str| {
         recoveries
@@ -154,7 +158,7 @@ mod tests {
             ),
             (
                 &[(Replace, "restored"), (Undo, "restored")],
-                Some("recovered /etc/hosts, 2026-11-30 10:00 (1 replaced in the guest, 1 undone)"),
+                Some("recovered /etc/hosts, 2026-11-30 10:00 (1 replaced in the guest), 1 undone"),
             ),
             (
                 &[
@@ -165,13 +169,31 @@ mod tests {
                     (Host, "failed"),
                 ],
                 Some(
-                    "recovered 3x, last 2026-11-30 10:02 (1 put beside in the guest, 1 unchanged in the guest), \
-                     1 stopped by a conflict, 1 failed",
+                    "recovered 3x, last 2026-11-30 10:02 (1 put beside in the guest, 1 unchanged in the guest, \
+                     1 to this host), 1 stopped by a conflict, 1 failed",
                 ),
             ),
             (
                 &[(Host, "incomplete"), (Host, "failed")],
                 Some("recovered /etc/hosts, 2026-11-30 10:00 (1 incomplete), 1 failed"),
+            ),
+            (
+                &[
+                    (Replace, "restored"),
+                    (Host, "recovered"),
+                    (Host, "incomplete"),
+                    (Host, "recovered"),
+                    (Undo, "restored"),
+                    (Undo, "restored"),
+                    (Host, "failed"),
+                ],
+                Some(
+                    "recovered 4x, last 2026-11-30 10:03 (1 replaced in the guest, 1 incomplete, 2 to this host), 2 undone, 1 failed",
+                ),
+            ),
+            (
+                &[(Host, "recovered"), (Host, "recovered")],
+                Some("recovered 2x, last 2026-11-30 10:01"),
             ),
             (
                 &[(Host, "failed"), (Beside, "under_way")],

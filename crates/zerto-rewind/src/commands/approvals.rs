@@ -1,6 +1,7 @@
 //! `approvals`: the plans that have not expired, or one of them as it is to be decided on, with what has changed since the checkpoint.
 use std::path::Path;
 
+use jiff::Timestamp;
 use rewind_core::{
     Decision, Error, FileDiff, KnownPlan, Plan, PlanEnd, Verdict,
     diff::PATHS_COMPARED,
@@ -188,13 +189,12 @@ async fn compared(
 
 /// One plan for a person, with the differences where they were asked for.
 fn whole(row: &Row, known: &KnownPlan) -> String {
-    let mut status = known
-        .decision
-        .as_ref()
-        .map_or("nobody has decided on it".to_owned(), ToString::to_string);
-    if let Some(end) = known.end {
-        status = format!("{status}; it {end}");
-    }
+    let lapsed = known.expired && !known.begun;
+    let status = decided(
+        known.decision.as_ref(),
+        known.end,
+        lapsed.then_some(known.plan.expires_at),
+    );
     let asked_by = row.asked_by.as_deref().map_or_else(String::new, |client| {
         format!("asked for by {}; ", text::named(client, NAME_SHOWN))
     });
@@ -212,6 +212,18 @@ fn whole(row: &Row, known: &KnownPlan) -> String {
         text.push_str(&format!("\n\n… and {more} more, which were not compared"));
     }
     text
+}
+
+/// What was decided, and what has become of it. `lapsed`: it was not begun before it expired then.
+fn decided(decision: Option<&Decision>, end: Option<PlanEnd>, lapsed: Option<Timestamp>) -> String {
+    let decision = decision.map(ToString::to_string);
+    let nobody = || "nobody has decided on it".to_owned();
+    match (decision, end, lapsed) {
+        (decision, Some(end), _) => format!("{}; it {end}", decision.unwrap_or_else(nobody)),
+        (None, None, Some(at)) => format!("it expired at {at:.0}; nobody had decided on it"),
+        (Some(decision), None, Some(at)) => format!("{decision}; it expired at {at:.0}"),
+        (decision, None, None) => decision.unwrap_or_else(nobody),
+    }
 }
 
 fn wide(row: &Row) -> [String; 8] {
@@ -295,5 +307,51 @@ fn status(known: &KnownPlan) -> &'static str {
         Some(_) => "declined",
         None if known.expired => "expired",
         None => "waiting",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rewind_core::How;
+
+    #[test]
+    fn a_plan_that_expired_says_so_whatever_was_decided() {
+        let at: Timestamp = "2026-11-30T10:02:07.5Z".parse().unwrap();
+        let decision = Decision {
+            verdict: Verdict::Approved,
+            how: How::Approve,
+            by: "cli/ana".into(),
+            at,
+        };
+        for (decision, end, lapsed, said) in [
+            (None, None, None, "nobody has decided on it"),
+            (
+                None,
+                None,
+                Some(at),
+                "it expired at 2026-11-30T10:02:07Z; nobody had decided on it",
+            ),
+            (
+                Some(&decision),
+                None,
+                None,
+                "approved, by cli/ana at 2026-11-30T10:02:07Z",
+            ),
+            (
+                Some(&decision),
+                None,
+                Some(at),
+                "approved, by cli/ana at 2026-11-30T10:02:07Z; it expired at 2026-11-30T10:02:07Z",
+            ),
+            (
+                Some(&decision),
+                Some(PlanEnd::Done),
+                None,
+                "approved, by cli/ana at 2026-11-30T10:02:07Z; it was carried out",
+            ),
+        ] {
+            assert_eq!(decided(decision, end, lapsed), said);
+        }
     }
 }

@@ -49,6 +49,7 @@ pub async fn approve(
         .with_next("Run the command in a terminal, and read there what it is about.")
         .with_plan(&known.plan.id));
     }
+    permit::may_be_tried(&rewind.config().state_dir)?;
     let agrees = tokio::select! {
         agrees = terminal::agrees("Approve this?") => agrees,
         () = interrupt.token().cancelled_owned() => return Err(undecided()),

@@ -54,8 +54,8 @@ fn show(list: &CheckpointList) -> String {
             "Time (UTC)",
             "VPG",
             "Until (UTC, estimate)",
-            "Ledger",
             "Tag",
+            "Ledger",
         ];
         table(headings, list.checkpoints.iter().map(wide))
     };
@@ -73,7 +73,7 @@ fn show(list: &CheckpointList) -> String {
 
 /// For a screen: what gives way is the tag.
 fn narrow(checkpoint: &ListedCheckpoint) -> [String; 4] {
-    let [id, time, vpg, until, record, tag] = wide(checkpoint);
+    let [id, time, vpg, until, tag, record] = wide(checkpoint);
     let record = match &*record {
         "" => record,
         known => format!("\n{known}"),
@@ -92,7 +92,8 @@ fn wide(checkpoint: &ListedCheckpoint) -> [String; 6] {
         moment(&checkpoint.time),
         checkpoint.vpg.clone(),
         until,
-        rewind_mcp::text::record(checkpoint),
         checkpoint.tag.clone(),
+        // The last one is not padded, and this one may be long or empty.
+        rewind_mcp::text::record(checkpoint),
     ]
 }

@@ -320,6 +320,7 @@ fn approve(target: &Target, changes: &[Change], state_dir: &Path) -> Result<bool
     for change in &pending {
         change.file.check_writable()?;
     }
+    permit::may_be_tried(state_dir)?;
     if !target.yes {
         ask()?;
     }

@@ -183,6 +183,10 @@ impl<'a> Desk<'a> {
         session: &Session,
         question: &str,
     ) -> Result<bool, Error> {
+        let state_dir = &session.rewind().config().state_dir;
+        if !self.permitted {
+            permit::may_be_tried(state_dir)?;
+        }
         let agrees = self.yes
             || tokio::select! {
                 agrees = terminal::agrees(question) => agrees,
@@ -191,7 +195,6 @@ impl<'a> Desk<'a> {
                 }
             };
         if agrees && !self.permitted {
-            let state_dir = &session.rewind().config().state_dir;
             permit::passphrase_until(state_dir, self.interrupt).await?;
             self.permitted = true;
         }
@@ -270,7 +273,7 @@ fn timing(recovery: &Recovery) -> String {
 }
 
 fn became(path: &RecoveredPath, of: &str) -> String {
-    let name = output::lines(path.guest_path.as_deref().unwrap_or(&path.path));
+    let name = text::path(path.guest_path.as_deref().unwrap_or(&path.path));
     let headed = |what: &dyn std::fmt::Display| beside(&what.to_string(), &name.bold().to_string());
     if !path.outcome.is_recovered() && path.outcome != Outcome::Incomplete {
         let why = output::lines(path.why.as_deref().unwrap_or_default());
@@ -279,7 +282,7 @@ fn became(path: &RecoveredPath, of: &str) -> String {
     }
     let files = path.files.iter().take(FILES_SHOWN);
     let files: String = files
-        .map(|file| format!("{}  {}\n", file.sha256, text::one_line(&file.path)))
+        .map(|file| format!("{}  {}\n", file.sha256, text::path(&file.path)))
         .collect();
     let more = match path.files.len().saturating_sub(FILES_SHOWN) {
         0 => String::new(),
@@ -323,7 +326,7 @@ fn became(path: &RecoveredPath, of: &str) -> String {
 fn whereto(path: &RecoveredPath) -> String {
     let bytes = text::bytes(path.bytes);
     let Some(file) = &path.restored else {
-        let local = output::lines(path.local_path.as_deref().unwrap_or_default());
+        let local = text::path(path.local_path.as_deref().unwrap_or_default());
         return beside(&format!("  {bytes}, to"), &local.bold().to_string());
     };
     let place = text::path(&file.path).bold().to_string();
@@ -338,4 +341,33 @@ fn whereto(path: &RecoveredPath) -> String {
         whereto.push_str(&format!("\n{}", beside("  undo:", &undo)));
     }
     whereto
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rewind_core::RecoveredFile;
+
+    #[test]
+    fn a_line_break_in_a_name_is_seen_wherever_the_name_stands() {
+        let path = "/srv/new\nline.txt";
+        let recovered = RecoveredPath {
+            path: path.into(),
+            outcome: Outcome::Placed,
+            why: None,
+            guest_path: Some(path.into()),
+            is_folder: false,
+            local_path: Some("/home/ana/new\nline.txt".into()),
+            bytes: 1,
+            files: vec![RecoveredFile {
+                path: "new\nline.txt".into(),
+                bytes: 1,
+                sha256: "ab".repeat(32),
+            }],
+            skipped: Vec::new(),
+            restored: None,
+        };
+        let shown = became(&recovered, "  of jp-ubuntu");
+        assert_eq!(shown.matches("new\\u{a}line.txt").count(), 3, "{shown}");
+    }
 }

@@ -103,6 +103,7 @@ pub async fn run(
         )
         .with_next("Run `zerto-rewind trust` in a terminal; or write the right SHA-256 as `tls_fingerprint` to the configuration."));
     }
+    permit::may_be_tried(&config.state_dir)?;
     output::note(&hanging(&output::lines(&question), ""));
     let agrees = tokio::select! {
         agrees = terminal::agrees("Trust the certificate that it shows now?") => agrees,

@@ -241,6 +241,10 @@ async fn checkpoints_say_what_the_ledger_knows() {
         "{}",
         run.stdout
     );
+    // The longest column is the last one, as no other is moved by it then.
+    let headings = run.stdout.lines().find(|line| line.contains("Ledger"));
+    let headings = headings.unwrap();
+    assert!(headings.ends_with("Ledger"), "{headings:?}");
     let list = world
         .run(&["checkpoints", "jp-ubuntu", "--json"])
         .await

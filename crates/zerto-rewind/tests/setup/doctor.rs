@@ -157,7 +157,7 @@ async fn all_is_well_and_nothing_was_changed() {
         .collect();
     assert_eq!(names, ["app01-dr", "jp-ubuntu"]);
     assert!(
-        report["checks"][14]["message"]
+        report["checks"][15]["message"]
             .as_str()
             .unwrap()
             .contains("ZVM 10."),
@@ -172,7 +172,7 @@ async fn all_is_well_and_nothing_was_changed() {
     );
     let shown = world.finish(&mut doctor(&world, &[])).await;
     assert!(
-        shown.stdout.contains("All is well: 25 ok."),
+        shown.stdout.contains("All is well: 26 ok."),
         "{}",
         shown.stdout
     );

@@ -230,16 +230,56 @@ async fn one_that_is_too_short_or_typed_differently_is_not_set() {
 }
 
 #[tokio::test]
-async fn after_five_wrong_ones_the_right_one_has_to_wait() {
+async fn after_five_wrong_ones_the_right_one_has_to_wait_and_nobody_is_asked_for_it() {
     let (world, checkpoint) = protected().await;
     let id = planned_file(&world, &checkpoint).await;
-    for _ in 0..5 {
+    let flowing = |shown: &str| shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for last in [false, false, false, false, true] {
         let (code, shown) = typing(&world, &["approve", &id], true, "another guess").await;
-        assert!(code == 3 && shown.contains("is wrong"), "{shown}");
+        let said = flowing(&shown);
+        assert!(code == 3 && said.contains("is wrong"), "{shown}");
+        assert_eq!(said.contains("none is accepted before 20"), last, "{shown}");
+        assert_eq!(said.contains("Wait until 20"), last, "{shown}");
+        assert_eq!(said.contains("Try again"), !last, "{shown}");
     }
-    let (code, shown) = typing(&world, &["approve", &id], true, RIGHT).await;
-    assert_eq!(code, 3, "{shown}");
-    assert!(shown.contains("too many wrong passphrases"), "{shown}");
+    let catalog = world.path("catalog.toml");
+    fs::write(
+        &catalog,
+        "version = 1\n[[guard]]\ntool = \"vm_*\"\nvm = { arg = \"/vm\" }\naction = \"x\"\n",
+    )
+    .unwrap();
+    world.configure(json!({ "catalog": catalog }));
+    assert_eq!(world.run(&["stop"]).await.code, 0);
+    let commands: [&[&str]; 5] = [
+        &["approve", &id],
+        &["recover", "jp-ubuntu", FILE, "--at", &checkpoint],
+        &["resume"],
+        &["install", "claude"],
+        &["approver", "set"],
+    ];
+    for arguments in commands {
+        // Nothing is typed: it ends by itself.
+        let (terminal, child) = at_terminal(&world, arguments);
+        let (code, shown) = end(terminal, child).await;
+        let said = flowing(&shown);
+        assert_eq!(code, 3, "{arguments:?}: {shown}");
+        for words in ["none is accepted before 20", "Wait until 20"] {
+            assert!(said.contains(words), "{arguments:?}: {shown}");
+        }
+        assert!(
+            !shown.contains("[y/N]") && !shown.contains(ASKED),
+            "{arguments:?}: {shown}"
+        );
+    }
+    let run = world.run(&["doctor", "--json"]).await;
+    let checks = run.json()["checks"].as_array().unwrap().clone();
+    let check = checks.iter().find(|check| check["id"] == "passphrase");
+    let check = check.unwrap();
+    assert_eq!(check["status"], "warning", "{check}");
+    assert!(
+        check.to_string().contains("none is accepted before"),
+        "{check}"
+    );
 }
 
 #[tokio::test]

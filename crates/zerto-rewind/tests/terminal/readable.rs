@@ -112,7 +112,7 @@ async fn many_recoveries_from_a_checkpoint_are_told_in_a_few_words_and_listed_fo
     let said = flowing(&shown);
     assert!(said.contains("recovered 20x, last 20"), "{shown}");
     assert!(
-        said.contains("(1 replaced in the guest, 1 undone)"),
+        said.contains("(1 replaced in the guest, 19 to this host), 1 undone"),
         "{shown}"
     );
     assert!(shown.lines().count() < 40, "{shown}");

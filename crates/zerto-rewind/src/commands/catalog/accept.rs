@@ -65,6 +65,9 @@ pub async fn run(
         if !terminal::is_there() {
             continue;
         }
+        if !permitted {
+            permit::may_be_tried(&rewind.config().state_dir)?;
+        }
         let question = format!(
             "Is its catalog entry still right for {} as it is now?",
             name_of(tool)
