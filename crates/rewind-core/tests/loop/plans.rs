@@ -151,7 +151,7 @@ async fn two_callers(
 ) -> bool {
     let place = format!("{meets_a_session}-{nth}");
     let request = RecoverRequest {
-        destination: Destination::InRecoverDir(Some(place.into())),
+        destination: Destination::InRecoverDir(Some(place)),
         ..pinned.clone()
     };
     let call = call();
