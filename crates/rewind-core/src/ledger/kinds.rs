@@ -148,7 +148,8 @@ pub(crate) const PLAN: Kind = Kind {
     about: "SELECT vm_identifier, vm_name, client, change_id, NULL,
                 name || ': ' || CASE kind WHEN 'preview' THEN 'to look into' ELSE 'to recover from' END || ' checkpoint ' || checkpoint_id
                     || coalesce((SELECT ', ' || verdict FROM plan_decision WHERE plan = p.id), ', not decided')
-                    || coalesce((SELECT ', ' || replace(outcome, '_', ' ') FROM plan_ended WHERE plan = p.id), '')
+                    || coalesce((SELECT ', ' || CASE outcome WHEN 'done' THEN 'carried out' WHEN 'not_all' THEN 'carried out in part' ELSE outcome END
+                        FROM plan_ended WHERE plan = p.id), '')
             FROM plan p WHERE id = ?1",
 };
 
@@ -179,7 +180,9 @@ pub(crate) const PLAN_ENDED: Kind = Kind {
     intent: false,
     headline: false,
     closes: Some("SELECT seq FROM ledger WHERE kind = 'plan_begun' AND row_id = ?1"),
-    about: "SELECT NULL, NULL, NULL, NULL, NULL, replace(outcome, '_', ' ') FROM plan_ended WHERE plan = ?1",
+    about: "SELECT NULL, NULL, NULL, NULL, NULL,
+                CASE outcome WHEN 'done' THEN 'carried out' WHEN 'not_all' THEN 'carried out in part' ELSE outcome END
+            FROM plan_ended WHERE plan = ?1",
 };
 
 pub(crate) const LOOK: Kind = Kind {
