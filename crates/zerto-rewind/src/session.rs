@@ -158,7 +158,8 @@ impl Session {
         }
     }
 
-    fn call(&self) -> Call {
+    /// A call of this command.
+    pub fn call(&self) -> Call {
         Call {
             session_change_id: self.change_id.clone(),
             seat: self.seat(),

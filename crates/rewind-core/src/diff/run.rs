@@ -503,6 +503,14 @@ impl FileDiff {
                 });
             }
             (Side::Folder(then), Side::Folder(now)) => self.folders(&then, &now),
+            (Side::Folder(then), Side::Nothing(_)) => {
+                self.folders(&then, &Tree::default());
+                self.change = Change::Removed;
+            }
+            (Side::Nothing(_), Side::Folder(now)) => {
+                self.folders(&Tree::default(), &now);
+                self.change = Change::Added;
+            }
             (then, now) => self.files(then, now),
         }
         Ok(())
@@ -541,10 +549,13 @@ impl FileDiff {
         };
         (self.then, self.current) = (then, current);
         if then_folder || now_folder {
-            self.kind = match (then_folder || new, now_folder || gone) {
-                (true, true) => Kind::Folder,
-                _ => Kind::Different,
+            self.kind = Kind::Different;
+            let (was, is) = match then_folder {
+                true => ("folder", "file"),
+                false => ("file", "folder"),
             };
+            self.notes
+                .push(format!("It was a {was} then, and is a {is} now."));
             return;
         }
         let (Some(old), Some(fresh)) = (old, fresh) else {

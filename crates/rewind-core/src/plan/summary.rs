@@ -117,7 +117,7 @@ fn of_effects(effects: &[Effect]) -> String {
     };
     format!(
         "{guarded}{mounted} Then each file is written in the guest under a temporary name, compared, and given its name by one \
-         rename. Where something in the guest is not as it is shown here, nothing is overwritten."
+         rename. Where a file in the guest is not as it is shown here, nothing is overwritten there; the others are written all the same."
     )
 }
 

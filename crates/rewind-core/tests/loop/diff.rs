@@ -134,6 +134,37 @@ async fn what_is_not_there_on_one_side_was_added_or_removed() {
 }
 
 #[tokio::test]
+async fn a_folder_that_went_or_came_or_became_a_file_is_told_with_what_is_in_it() {
+    let world = World::new().await;
+    let (gone, new, other) = ("/srv/gone", "/srv/new", "/srv/other");
+    fs::create_dir(on_host(&world, gone)).unwrap();
+    fs::write(on_host(&world, "/srv/gone/a.txt"), "a\n").unwrap();
+    fs::write(on_host(&world, other), "a file\n").unwrap();
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    fs::remove_dir_all(on_host(&world, gone)).unwrap();
+    for folder in [new, other] {
+        match fs::remove_file(on_host(&world, folder)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{error}"),
+            _ => fs::create_dir(on_host(&world, folder)).unwrap(),
+        }
+        fs::write(on_host(&world, &format!("{folder}/b.txt")), "b\n").unwrap();
+    }
+    world.sim.checkpoint_now("jp-ubuntu").await.unwrap();
+    let found = diff(&world, gone, &tag).await.unwrap();
+    assert_eq!((found.change, found.kind), (Change::Removed, Kind::Folder));
+    assert_eq!(found.folder.unwrap().removed, ["a.txt"]);
+    let found = diff(&world, new, &tag).await.unwrap();
+    assert_eq!((found.change, found.kind), (Change::Added, Kind::Folder));
+    assert_eq!(found.folder.unwrap().added, ["b.txt"]);
+    let found = diff(&world, other, &tag).await.unwrap();
+    assert_eq!(
+        (found.change, found.kind),
+        (Change::Changed, Kind::Different)
+    );
+    assert_eq!(found.notes, ["It was a file then, and is a folder now."]);
+}
+
+#[tokio::test]
 async fn data_is_told_by_size_times_and_hash_and_large_files_too() {
     let world = World::new().await;
     let file = on_host(&world, "/home/justin/data.bin");

@@ -4,7 +4,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 use rewind_core::{
     Destination, Error, ErrorCode, How, KnownPlan, Outcome, Paths, RecoverRequest, RecoveredPath,
-    Recovery, StillOpen, Verdict, config, guest::Restore, plan::Decides, text,
+    Recovery, Rewind, StillOpen, Verdict, config, guest::Restore, plan::Decides, text,
 };
 
 use super::approve;
@@ -35,11 +35,11 @@ pub async fn run(
         (Some(id), _) => {
             session = Session::open(config, interrupt)?;
             let rewind = session.rewind();
-            let known = session::telling(rewind, rewind.plan(id)).await?;
-            known
-                .is_for_recovery()
-                .map_err(|error| error.with_next(instead(&known)))?;
-            known
+            let known = session::telling(rewind, named(rewind, id)).await;
+            if let Err(error) = &known {
+                rewind.plan_refused(id, &session.call(), error).await;
+            }
+            known?
         }
         (None, Some(request)) => {
             desk.is_there()?;
@@ -85,6 +85,16 @@ pub async fn run(
         true => error.code.exit_code(),
         false => output.error(error),
     })
+}
+
+/// The plan of this id, if a recovery can still come of it.
+async fn named(rewind: &Rewind, id: &str) -> Result<KnownPlan, Error> {
+    let known = rewind.plan(id).await?;
+    known
+        .is_for_recovery()
+        .map_err(|error| error.with_next(instead(&known)))?;
+    known.approved()?;
+    Ok(known)
 }
 
 /// What the person can run instead of a recovery by a plan that is none for it.

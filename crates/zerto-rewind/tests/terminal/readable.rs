@@ -293,6 +293,13 @@ async fn advice_at_a_terminal_is_for_the_person_there() {
             run.stderr
         );
     }
+    let audit = world.run(&["audit", "list", "--vm", "jp-ubuntu"]).await;
+    let refused = format!("recovery by plan {id}: declined");
+    assert!(
+        flowing(&audit.stdout).contains(&refused),
+        "{}",
+        audit.stdout
+    );
     // An agent is told what is for an agent.
     let mut agent = Server::initialized(&world.config(), "2025-11-25").await;
     let answer = agent
