@@ -1,7 +1,9 @@
 //! Plans as the MCP server and the CLI use them.
 use super::{Decision, How, KnownPlan, PLAN_LIFE, Plan, Verdict, known::foreign};
 use crate::{
-    Call, Error, RecoverRequest, Recovery, Rewind, recovery,
+    Call, Error, RecoverRequest, Recovery, Rewind,
+    approver::Approver,
+    recovery,
     state::{Asked, Asker, Decided, PlanForm, Refusal},
     text,
 };
@@ -89,7 +91,10 @@ impl Rewind {
             })
             .await?;
         match alike {
-            Some(row) => KnownPlan::read(row, now),
+            Some(row) => match self.judged(vec![KnownPlan::read(row, now)?]).await?.pop() {
+                Some(known) if !known.outdated => Ok(known),
+                _ => self.written(plan, call).await,
+            },
             None => self.written(plan, call).await,
         }
     }
@@ -161,7 +166,16 @@ impl Rewind {
             .with_state(move |state| state.plan_named(&zvm, &name))
             .await?;
         let row = row.ok_or_else(|| foreign(id))?;
-        KnownPlan::read(row, self.core.state.now())
+        let known = KnownPlan::read(row, self.core.state.now())?;
+        let judged = self.judged(vec![known]).await?.pop();
+        judged.ok_or_else(|| foreign(id))
+    }
+
+    async fn judged(&self, plans: Vec<KnownPlan>) -> Result<Vec<KnownPlan>, Error> {
+        let approver = Approver::of(&self.core.config.state_dir);
+        let changed = self.core.with_state(move |_| approver.changed()).await?;
+        let judged = plans.into_iter().map(|known| known.judged(changed));
+        Ok(judged.collect())
     }
 
     /// How long a plan can still be decided on.
@@ -190,9 +204,8 @@ impl Rewind {
             .core
             .with_state(move |state| state.plans_after(&zvm, now))
             .await?;
-        rows.into_iter()
-            .map(|row| KnownPlan::read(row, now))
-            .collect()
+        let plans = rows.into_iter().map(|row| KnownPlan::read(row, now));
+        self.judged(plans.collect::<Result<_, _>>()?).await
     }
 
     /// Writes down what a human has decided about exactly this plan. It is final.
@@ -210,6 +223,7 @@ impl Rewind {
         if known.begun {
             known.approved()?;
         }
+        known.still_counts()?;
         if let Some(decision) = &known.decision {
             return Err(known.decided_already(decision));
         }

@@ -124,6 +124,9 @@ pub struct KnownPlan {
     pub end: Option<PlanEnd>,
     /// It can't be decided on or carried out any more.
     pub expired: bool,
+    /// It was agreed to at a terminal before the approver's passphrase was set or removed: under other rules, and perhaps by an agent's
+    /// shell. That does not count any more.
+    pub outdated: bool,
 }
 
 impl KnownPlan {
@@ -137,6 +140,7 @@ impl KnownPlan {
             begun: false,
             end: None,
             expired: false,
+            outdated: false,
         })
     }
 
@@ -170,18 +174,43 @@ impl KnownPlan {
             end: row.end,
             // A clock that was set back does not lengthen its life.
             expired: now >= plan.expires_at || now.duration_since(plan.made_at) < -SET_BACK,
+            outdated: false,
             plan,
         })
+    }
+
+    /// With what a passphrase that was `changed` then makes of the decision.
+    pub(crate) fn judged(mut self, changed: Option<Timestamp>) -> Self {
+        let said = self.decision.as_ref().filter(|decision| {
+            decision.verdict == Verdict::Approved
+                && matches!(decision.how, How::Approve | How::Terminal)
+        });
+        let outdated = said.is_some_and(|said| changed.is_some_and(|changed| changed > said.at));
+        self.outdated = outdated && !self.begun;
+        self
+    }
+
+    /// `plan_changed`, where what was agreed to does not count any more.
+    pub(super) fn still_counts(&self) -> Result<(), Error> {
+        if !self.outdated {
+            return Ok(());
+        }
+        let message = format!(
+            "plan {} was agreed to before the approver's passphrase was set or removed, so that does not count any more",
+            self.plan.id
+        );
+        Err(Error::new(ErrorCode::PlanChanged, message))
     }
 
     /// Whether it was approved and can be carried out; false while nobody has decided.
     ///
     /// # Errors
-    /// `plan_used`, `declined`, `plan_expired`. An agreement to a preview does not expire with its plan: it holds for a time of its own.
+    /// `plan_used`, `declined`, `plan_expired`, `plan_changed` where it was agreed to under other rules. An agreement to a preview does not expire with its plan: it holds for a time of its own.
     pub fn approved(&self) -> Result<bool, Error> {
         if let Some(used) = self.used() {
             return Err(used);
         }
+        self.still_counts()?;
         match &self.decision {
             Some(decision) if decision.verdict != Verdict::Approved => Err(self.declined(decision)),
             Some(_) if self.plan.is_preview() => Ok(true),

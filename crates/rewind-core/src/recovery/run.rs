@@ -15,8 +15,7 @@ use super::{
     session::Mount,
 };
 use crate::{
-    Call, Done, Error, ErrorCode, How, KnownPlan, Paths,
-    approver::Approver,
+    Call, Done, Error, ErrorCode, KnownPlan, Paths,
     call::{Doing, Transfer, Watch},
     checkpoints::{self, Chosen},
     ledger::list_digest,
@@ -76,28 +75,6 @@ async fn unless_used(core: &Core, plan: &Plan, error: Error) -> Error {
     }
 }
 
-/// What was said at a terminal before the approver's passphrase was set or removed was said under other rules, perhaps by an agent's
-/// shell.
-async fn still_counts(core: &Core, known: &KnownPlan) -> Result<(), Error> {
-    let said = known
-        .decision
-        .as_ref()
-        .filter(|decision| matches!(decision.how, How::Approve | How::Terminal));
-    let Some(said) = said else {
-        return Ok(());
-    };
-    let approver = Approver::of(&core.config.state_dir);
-    let changed = core.with_state(move |_| approver.changed()).await?;
-    if changed.is_none_or(|changed| changed <= said.at) {
-        return Ok(());
-    }
-    let message = format!(
-        "plan {} was agreed to before the approver's passphrase was set or removed, so that does not count any more",
-        known.plan.id
-    );
-    Err(Error::new(ErrorCode::PlanChanged, message))
-}
-
 /// `plan_used`, where it is known by now that somebody has begun it. That nobody else does is certain only once it is begun.
 pub(super) async fn used_by_now(core: &Core, plan: &Plan) -> Option<Error> {
     let (zvm, name) = (plan.zvm.clone(), plan.id.clone());
@@ -111,7 +88,6 @@ async fn prepare(work: &mut Work<'_>, known: &KnownPlan, call: &Call) -> Result<
     if !known.approved()? || plan.is_preview() {
         return Err(not_approved(plan));
     }
-    still_counts(core, known).await?;
     let Verified { subject, targets } = verify(core, plan, watch).await?;
     let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
     work.timing.find = watch.seconds();

@@ -115,6 +115,13 @@ async fn a_passphrase_that_is_set_ends_what_was_agreed_to_before() {
         let error = rewind.recover(&known.plan.id, &call()).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::PlanChanged);
         assert!(error.message.contains("passphrase"), "{error}");
+        // It is told as that wherever it is met, and who asks again gets another.
+        let told = rewind.plan(&known.plan.id).await.unwrap();
+        assert!(told.outdated);
+        let error = approve(&rewind, &told).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::PlanChanged);
+        let again = rewind.plan_recovery_once(&request, &call()).await.unwrap();
+        assert_ne!(again.plan.id, known.plan.id);
     }
     assert_eq!(world.mounts(), 0);
     clock.forward(SignedDuration::from_secs(1));

@@ -303,6 +303,7 @@ fn status(known: &KnownPlan) -> &'static str {
             Some(PlanEnd::Failed) => "failed",
             Some(PlanEnd::Interrupted) => "interrupted",
         },
+        _ if known.outdated => "counts no more",
         Some(decision) if decision.verdict == Verdict::Approved => "approved",
         Some(_) => "declined",
         None if known.expired => "expired",
