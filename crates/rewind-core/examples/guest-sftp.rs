@@ -1,7 +1,7 @@
 //! The SFTP server of a simulated guest: a real one behind paths as the guest has them, which breaks off where a test wants it to.
 //!
 //! `guest-sftp CONTROL -- SERVER…`, where the file CONTROL has lines such as `mount /home FOLDER`, `lose-reply 7`, `lose-request 7`, and
-//! `hold 7`, which passes nothing on from that request on.
+//! `hold 7`, which passes nothing on from that request on, and `truncate 7 FILE`, which empties a file before that request.
 //! Each request is appended to `CONTROL.log`.
 #![allow(
     clippy::unwrap_used,
@@ -30,6 +30,7 @@ struct Control {
     lose_request: Option<usize>,
     lose_reply: Option<usize>,
     hold: Option<usize>,
+    truncate: Option<(usize, String)>,
     /// Extensions that the server is said not to have.
     without: Vec<String>,
 }
@@ -44,6 +45,9 @@ impl Control {
                 ["lose-request", number] => control.lose_request = number.parse().ok(),
                 ["lose-reply", number] => control.lose_reply = number.parse().ok(),
                 ["hold", number] => control.hold = number.parse().ok(),
+                ["truncate", number, file] => {
+                    control.truncate = Some((number.parse().unwrap(), file.to_string()));
+                }
                 ["without", extension] => control.without.push(extension.to_string()),
                 other => panic!("{other:?}"),
             }
@@ -226,6 +230,12 @@ fn main() {
             writeln!(log, "{number} {said}").unwrap();
             if control.lose_request == Some(number) {
                 exit(0);
+            }
+            if let Some((at, file)) = &control.truncate
+                && *at == number
+            {
+                let on_host = String::from_utf8(control.on_host(file.as_bytes())).unwrap();
+                fs::write(on_host, "").unwrap();
             }
             if control.hold == Some(number) {
                 io::copy(&mut input, &mut io::sink()).unwrap();

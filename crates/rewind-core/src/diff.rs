@@ -111,7 +111,8 @@ pub enum Change {
     Added,
     /// It was there and is gone.
     Removed,
-    /// It is too large to be read for this; size and times are the same, or one of the times is not known.
+    /// It is too large to be read for this, and its size is the same; or a folder too large to be listed whole, where what was listed is
+    /// the same.
     NotCompared,
 }
 

@@ -26,7 +26,7 @@ pub(crate) use destination::unusable;
 pub(crate) use fetch::sha256;
 pub(crate) use leftovers::close_interrupted;
 pub(crate) use look::{Looks, Permission, permission};
-pub(crate) use mounting::{free, while_mounted};
+pub(crate) use mounting::{Ended, free, while_mounted};
 pub(crate) use orphans::{claims, clean_up_beside, clean_up_orphans, left_mounted, mounts};
 pub use outcome::{Outcome, RecoveredFile, RecoveredPath, Recovery, StillOpen, Timing};
 pub use path::GuestPath;

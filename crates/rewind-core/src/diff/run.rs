@@ -12,7 +12,7 @@ use crate::{
     guest::{Connection, WayIn, told_first},
     plan::{Decides, Purpose},
     recovery::{
-        GuestPath, Looks, Mount, Mounted, Permission, Scratch, Subject, free, permission,
+        Ended, GuestPath, Looks, Mount, Mounted, Permission, Scratch, Subject, free, permission,
         while_mounted,
     },
     rewind::Core,
@@ -325,7 +325,8 @@ impl Diffing<'_> {
             paths,
             Some(with),
         )
-        .await?;
+        .await
+        .map_err(|error| told_first(error, &told))?;
         *begun = true;
         let looked = self.sides(&present, scratch).await;
         let failure = looked.as_ref().err().map(|error| error.code);
@@ -374,14 +375,20 @@ impl Diffing<'_> {
             .with_next("Try again in a moment, or configure a way into the guest (`guests`)."));
         }
         let (then, first) = self.at(&self.subject.chosen, scratch).await?;
-        let (now, second) = match present {
-            Present::Guest(connection, _) => (self.in_guest(connection).await?, None),
-            Present::Latest(latest) => self.at(latest, scratch).await?,
+        let still_open = first.still_open();
+        let now = match present {
+            Present::Guest(connection, _) => self.in_guest(connection).await.map(|now| (now, None)),
+            Present::Latest(latest) => {
+                let second = self.at(latest, scratch).await;
+                second.map(|(now, ended)| (now, ended.still_open()))
+            }
         };
+        let left = || still_open.as_ref().and_then(|_| first.done());
+        let (now, second) = now.map_err(|error| error.with_done(left()))?;
         Ok(Sides {
             then,
             now,
-            still_open: first.or(second),
+            still_open: still_open.or(second),
         })
     }
 
@@ -401,11 +408,7 @@ impl Diffing<'_> {
     }
 
     /// The paths in a checkpoint, which is mounted for it.
-    async fn at(
-        &self,
-        chosen: &Chosen,
-        scratch: &Scratch,
-    ) -> Result<(Vec<Looked>, Option<StillOpen>), Error> {
+    async fn at(&self, chosen: &Chosen, scratch: &Scratch) -> Result<(Vec<Looked>, Ended), Error> {
         let mount = Mount::of(&self.subject.found, chosen, self.subject.clock);
         free(self.core, &mount, &self.subject.found.name(), &self.watch).await?;
         let checkpoint = chosen.checkpoint.id.to_string();
@@ -427,7 +430,7 @@ impl Diffing<'_> {
         })
         .await;
         let sides = result.map_err(|error| error.with_done(ended.done()))?;
-        Ok((sides, ended.still_open()))
+        Ok((sides, ended))
     }
 
     /// What is neither a file nor a folder does not keep the other paths from being compared.

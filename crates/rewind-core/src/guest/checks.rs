@@ -41,12 +41,15 @@ pub(super) fn as_agreed(
     present: &Present,
     found: Option<Stat>,
 ) -> Result<(), GuestError> {
+    let shown = || text::named_exactly(path, 300);
     match found {
         None => Err(GuestError::Conflict(format!(
-            "{path} is not there any more"
+            "{} is not there any more",
+            shown()
         ))),
         Some(stat) if stat.kind != Kind::File => Err(GuestError::Conflict(format!(
-            "{path} is {} now; it is not replaced",
+            "{} is {} now; it is not replaced",
+            shown(),
             what(stat)
         ))),
         Some(stat)

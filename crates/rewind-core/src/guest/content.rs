@@ -48,6 +48,20 @@ pub(crate) async fn hash(
     Ok(hashed)
 }
 
+/// Whether a file has this content, once it was put where it is: what is written to while it is read has other content. What it is then.
+pub(super) async fn holds(
+    connection: &Connection,
+    path: &str,
+    sha256: &str,
+    arrived: &AtomicU64,
+) -> Result<Option<Stat>, GuestError> {
+    match hash(connection, path, arrived).await {
+        Ok(hashed) => Ok((hashed.sha256 == sha256).then_some(hashed.stat)),
+        Err(GuestError::Conflict(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 pub(super) async fn hash_open(
     connection: &Connection,
     open: &Open,

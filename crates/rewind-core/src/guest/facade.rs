@@ -50,7 +50,7 @@ impl Rewind {
     /// Whether a restore can be undone, as far as that can be told without its guest. Asks the state alone.
     ///
     /// # Errors
-    /// `invalid_argument`: no such restore, it was undone already, or it replaced nothing; `state`.
+    /// `not_found`: no such restore; `invalid_argument`: it was undone already, or it replaced nothing; `state`.
     pub async fn may_be_undone(&self, id: &str) -> Result<(), Error> {
         undoable(&self.core, id, false).await.map(drop)
     }
@@ -58,7 +58,7 @@ impl Rewind {
     /// Looks at what a restore has left in the guest, and says what undoing it would do. Writes nothing there.
     ///
     /// # Errors
-    /// `invalid_argument`: as [`may_be_undone`](Self::may_be_undone), or it failed; `guest_conflict`: what is there now is not what it left;
+    /// `not_found`, `invalid_argument`: as [`may_be_undone`](Self::may_be_undone), or it failed; `guest_conflict`: what is there now is not what it left;
     /// `guest_not_configured`, `guest_unreachable`, `guest_failed`, and those of [`find`](Self::find).
     pub async fn plan_undo(&self, id: &str, call: &Call) -> Result<UndoPlan, Error> {
         let watch = call.watch();

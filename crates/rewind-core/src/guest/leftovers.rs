@@ -29,7 +29,7 @@ pub(super) async fn remove_leftovers(
     for write in open {
         let found = match remove(connection, &write).await {
             Ok(found) => found,
-            Err(error) if error.is_lost() => return Err(error.into()),
+            Err(error) if error.is_lost() => return Err(told_first(error.into(), &notes)),
             Err(error) => {
                 core.warnings.settled(&write.name);
                 notes.push(format!(

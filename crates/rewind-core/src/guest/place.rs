@@ -5,7 +5,7 @@
 use super::{
     Attributes, GuestError, Present,
     checks::{as_agreed, in_real_folder, what},
-    content::{Content, Hashed, hash, hash_open, send},
+    content::{Content, Hashed, hash, hash_open, holds, send},
     keep::Keeping,
     names::split,
     sftp::{Connection, Kind, Open, Stat},
@@ -169,7 +169,7 @@ impl Placing<'_> {
                 ))),
             },
             Way::Replacing { present, .. } => {
-                as_agreed(&shown, present, found)?;
+                as_agreed(self.to, present, found)?;
                 Ok(present.sha256 == self.content.sha256 && self.is(&present.sha256).await?)
             }
         }
@@ -306,9 +306,9 @@ impl Placing<'_> {
         ) {
             return Err(self.in_place_but("is no regular file any more"));
         }
-        match hash(connection, to, self.done).await?.sha256 == self.content.sha256 {
-            true => Ok(()),
-            false => Err(self.in_place_but("has other content already: something writes to it")),
+        match holds(connection, to, &self.content.sha256, self.done).await? {
+            Some(_) => Ok(()),
+            None => Err(self.in_place_but("has other content already: something writes to it")),
         }
     }
 

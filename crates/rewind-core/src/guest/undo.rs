@@ -2,7 +2,7 @@
 use super::{
     GuestError, Present,
     checks::{as_agreed, in_real_folder},
-    content::hash,
+    content::{hash, holds},
     keep::Keeping,
     names::split,
     sftp::Connection,
@@ -30,7 +30,7 @@ impl Undoing<'_> {
         let folder = split(self.path).0;
         in_real_folder(self.connection, folder).await?;
         let found = self.connection.look(self.path).await?;
-        as_agreed(&text::named_exactly(self.path, 300), self.present, found)?;
+        as_agreed(self.path, self.present, found)?;
         let bytes = match self.before {
             Some((kept, sha256)) => self.put_back(kept, sha256).await?,
             None => self.move_away().await?,
@@ -68,10 +68,9 @@ impl Undoing<'_> {
             }
             return Err(error);
         }
-        let there = hash(self.connection, self.path, nobody).await?;
-        match there.sha256 == sha256 {
-            true => Ok(there.stat.bytes),
-            false => Err(GuestError::Failed(format!(
+        match holds(self.connection, self.path, sha256, nobody).await? {
+            Some(stat) => Ok(stat.bytes),
+            None => Err(GuestError::Failed(format!(
                 "{} was put back, and has other content already: something writes to it",
                 text::named_exactly(self.path, 300)
             ))),
@@ -81,9 +80,9 @@ impl Undoing<'_> {
     /// Nothing was there before.
     async fn move_away(&self) -> Result<u64, GuestError> {
         self.connection.rename(self.path, self.undone).await?;
-        let moved = hash(self.connection, self.undone, &AtomicU64::new(0)).await?;
-        if moved.sha256 == self.present.sha256 {
-            return Ok(moved.stat.bytes);
+        let (moved, nobody) = (&self.present.sha256, &AtomicU64::new(0));
+        if let Some(stat) = holds(self.connection, self.undone, moved, nobody).await? {
+            return Ok(stat.bytes);
         }
         self.connection.rename(self.undone, self.path).await?;
         Err(GuestError::Conflict(format!(

@@ -3,8 +3,8 @@ use super::{
     Outcome, RecoveredFile, RecoveredPath, Scratch,
     path::{GuestPath, shown_path, told_path},
     plan::Subject,
-    resolve::{Mounted, Resolved, resolve},
-    run::{downloading, used_by_now},
+    resolve::{Mounted, Resolved},
+    run::{as_seen, downloading, used_by_now},
     scratch::Downloaded,
 };
 use crate::{
@@ -251,12 +251,8 @@ pub(super) async fn fetch(
     watch: &Watch<'_>,
 ) -> Result<OnItsWay, Error> {
     let shown = told_path(&source.path);
-    let path = match &source.seen {
-        Some(seen) => GuestPath::parse(&seen.at)?,
-        None => GuestPath::parse(&source.path)?,
-    };
     let resolving = || format!("looking for {shown}");
-    let Resolved { item, note } = watch.during(resolving, resolve(folders, &path)).await?;
+    let Resolved { item, note } = watch.during(resolving, as_seen(folders, source)).await?;
     if item.kind == PathKind::Folder {
         return Err(a_folder(source));
     }
@@ -273,7 +269,7 @@ pub(super) async fn fetch(
         modified: item
             .modified
             .and_then(|at| u32::try_from(at.as_second()).ok()),
-        guest_path: text::display(&item.path, 4096),
+        guest_path: text::exact(&item.path, 4096),
         note,
     })
 }
@@ -326,7 +322,7 @@ impl Reached {
             local_path: None,
             bytes: file.bytes,
             files: vec![RecoveredFile {
-                path: name,
+                path: text::exact(&name, 4096),
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
             }],

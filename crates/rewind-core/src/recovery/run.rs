@@ -18,6 +18,7 @@ use crate::{
     Call, Done, Error, ErrorCode, KnownPlan, Paths,
     call::{Doing, Transfer, Watch},
     checkpoints::{self, Chosen},
+    guest::told_first,
     ledger::list_digest,
     plan::{Effect, Plan, PlanEnd, Seen, Source},
     protection,
@@ -66,7 +67,11 @@ pub(crate) async fn recover(
 /// Why a plan was not begun. Where another caller has begun it meanwhile, it is that: what this one met, such as a session that is open or
 /// a place that is taken, is that caller's doing.
 async fn unless_used(core: &Core, plan: &Plan, error: Error) -> Error {
-    if matches!(error.code, ErrorCode::Cancelled | ErrorCode::PlanUsed) {
+    // Where the state can't be written, it may be this one that has begun it.
+    if matches!(
+        error.code,
+        ErrorCode::Cancelled | ErrorCode::PlanUsed | ErrorCode::State
+    ) {
         return error;
     }
     match used_by_now(core, plan).await {
@@ -171,8 +176,8 @@ async fn begin(
             let beginning = core.with_state(move |state| {
                 let beginning = state.recoveries_beginning(&recoveries);
                 if beginning.is_err() {
-                    // It is used up, and nothing of it will be done.
-                    state.plan_ended(&name, PlanEnd::Failed)?;
+                    // It is used up, and nothing of it will be done. Where that can't be written either, the first error says why.
+                    let _ = state.plan_ended(&name, PlanEnd::Failed);
                 }
                 beginning
             });
@@ -276,7 +281,8 @@ impl Work<'_> {
         let mount = Mount::of(&subject.found, &subject.chosen, subject.clock);
         // From here on it counts as carried out, whatever happens.
         let begun = begin(core, known, records(plan, &mount, call)).await;
-        self.recoveries = begun.map_err(|error| error.with_done(pinned()))?;
+        let told = guest.as_ref().map_or(&[][..], |guest| &guest.notes);
+        self.recoveries = begun.map_err(|error| told_first(error.with_done(pinned()), told))?;
         let reached = watch.seconds();
         if guest.is_some() {
             self.timing.guard = reached - began;
@@ -299,7 +305,7 @@ impl Work<'_> {
             Err(error) => {
                 let placed = self.placed.iter().cloned();
                 let done = pinned().chain(placed).chain(ended.done());
-                Err(about(error, plan).with_done(done))
+                Err(told_first(about(error, plan).with_done(done), told))
             }
         }
     }
@@ -467,25 +473,10 @@ impl Work<'_> {
         let told = told_path(&source.path);
         let began = Instant::now();
         let resolving = || format!("looking for {told}");
-        // What a preview has seen is exactly what was agreed to.
-        let path = match &source.seen {
-            Some(seen) => GuestPath::parse(&seen.at)?,
-            None => GuestPath::parse(&source.path)?,
-        };
         let Resolved { item, note } = self
             .watch
-            .during(resolving, resolve(folders, &path))
+            .during(resolving, as_seen(folders, source))
             .await?;
-        if source
-            .seen
-            .as_ref()
-            .is_some_and(|seen| !is_what(seen, &item))
-        {
-            return Err(Error::new(
-                ErrorCode::PlanChanged,
-                format!("{told} is not what was seen of it when the plan was made"),
-            ));
-        }
         let contents = match item.kind {
             PathKind::Folder => {
                 let listing = Contents::of(folders, &item);
@@ -704,6 +695,24 @@ fn not_all(paths: &[RecoveredPath]) -> Option<Error> {
         ),
         _ => error,
     })
+}
+
+/// What was agreed to: exactly what a preview has seen, where there was one.
+pub(super) async fn as_seen(folders: &Mounted<'_>, source: &Source) -> Result<Resolved, Error> {
+    let Some(seen) = &source.seen else {
+        return resolve(folders, &GuestPath::parse(&source.path)?).await;
+    };
+    let resolved = resolve(folders, &GuestPath::parse(&seen.at)?).await?;
+    if is_what(seen, &resolved.item) {
+        return Ok(resolved);
+    }
+    Err(Error::new(
+        ErrorCode::PlanChanged,
+        format!(
+            "{} is not what was seen of it when the plan was made",
+            told_path(&source.path)
+        ),
+    ))
 }
 
 fn is_what(seen: &Seen, item: &PathItem) -> bool {

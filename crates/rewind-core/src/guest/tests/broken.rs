@@ -281,3 +281,55 @@ async fn undone(
     };
     undoing.run().await.map(drop)
 }
+
+/// What writes to a file while it is read back may also shorten it.
+#[tokio::test]
+async fn what_is_emptied_while_it_is_read_back_was_put_in_its_place_all_the_same() {
+    let Some(room) = room() else { return };
+    let (old, new) = (vec![b'o'; 200_000], vec![b'n'; 300_000]);
+    let replaced = async || {
+        for name in room.files("/srv").into_keys() {
+            fs::remove_file(room.host("/srv").join(name)).unwrap();
+        }
+        room.put("/srv/app.yaml", &old);
+        let connection = room.connect().await;
+        let plan = planned(&connection, "/srv/app.yaml", Restore::Replace).await;
+        place(&connection, &plan.unwrap(), &content(&new)).await
+    };
+    room.sshd.asked();
+    replaced().await.unwrap();
+    let number = read_back(&room.sshd.asked());
+    room.sshd
+        .control(&format!("truncate {number} /srv/app.yaml\n"));
+    let error = replaced().await.unwrap_err();
+    let GuestError::Failed(why) = &error else {
+        panic!("{error}");
+    };
+    assert!(why.contains("was put in its place"), "{why}");
+    assert!(
+        why.contains(".zerto-replaced-"),
+        "where the old one is: {why}"
+    );
+
+    let (before, restored) = (old, new);
+    room.sshd.control("");
+    undone(&room, "", &before, &restored).await.unwrap();
+    let control = format!("truncate {} /srv/app.yaml\n", read_back(&room.sshd.asked()));
+    let error = undone(&room, &control, &before, &restored)
+        .await
+        .unwrap_err();
+    let GuestError::Failed(why) = &error else {
+        panic!("{error}");
+    };
+    assert!(why.contains("was put back"), "{why}");
+}
+
+/// The number of the first request that reads (`SSH_FXP_READ`) after the last rename.
+fn read_back(asked: &[String]) -> usize {
+    let renamed = asked.iter().rposition(|request| request.contains("rename"));
+    let mut reads = asked[renamed.unwrap()..].iter().filter_map(|request| {
+        let (number, said) = request.split_once(' ')?;
+        (said == "5").then(|| number.parse().unwrap())
+    });
+    reads.next().unwrap()
+}

@@ -245,7 +245,11 @@ impl Write {
             kind: self.kind,
             path: text::path(&self.path),
             outcome: self.outcome.as_deref().unwrap_or(otherwise).to_owned(),
-            destination: Some(format!("{} in the guest of {}", self.target, self.vm)),
+            destination: Some(format!(
+                "{} in the guest of {}",
+                text::path(&self.target),
+                self.vm
+            )),
             sha256: Some(self.sha256.clone()),
         }
     }
