@@ -710,6 +710,36 @@ async fn without_a_terminal_a_first_certificate_is_remembered_as_at_any_first_us
     assert!(new.world.sim.requests().is_empty(), "something was sent");
 }
 
+/// As with `trust`: a terminal and a yes are what an agent's shell has, too.
+#[tokio::test]
+async fn a_changed_certificate_wants_the_approvers_passphrase() {
+    let mut new = New::new().await;
+    let url = new.world.sim.url().to_owned();
+    let arguments = ["--url", &*url, "--username", "admin", "--password-stdin"];
+    let run = new.fed(&mut new.init(&arguments), &new.password()).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let file = new.file.to_str().unwrap();
+    let set = &mut new.world.command(&["--config", file, "approver", "set"]);
+    let (mut terminal, child) = Terminal::start(set, false);
+    for question in ["New passphrase: ", "Once more: "] {
+        terminal.shows(question).await;
+        terminal.types("five small words");
+    }
+    let run = Run::of(child.wait_with_output().await.unwrap());
+    assert_eq!(run.code, 0, "{}", terminal.end());
+    new.world.sim.renew_certificate().unwrap();
+    let url = new.world.sim.url().to_owned();
+    let (mut terminal, child) = Terminal::start(&mut new.init(&["--url", &url, "--force"]), false);
+    terminal.shows("Is this your ZVM? [y/N]").await;
+    terminal.types("y");
+    terminal.shows("Approver's passphrase: ").await;
+    terminal.types("five small worms");
+    let run = Run::of(child.wait_with_output().await.unwrap());
+    let shown = terminal.end();
+    assert_eq!(run.code, 3, "{shown}");
+    assert!(shown.contains("[passphrase_refused]"), "{shown}");
+}
+
 /// What is remembered holds every later run up, so there has to be a configuration that it belongs to.
 #[tokio::test]
 async fn an_init_that_fails_or_is_left_remembers_nothing() {

@@ -7,7 +7,9 @@ use rewind_core::{
 };
 
 use super::{Draft, InitArgs, tell};
-use crate::{commands::trust::remembered, interrupt::Interrupt, output::Output, session, terminal};
+use crate::{
+    commands::trust::remembered, interrupt::Interrupt, output::Output, permit, session, terminal,
+};
 
 /// Asks for the address until somebody answers there who speaks TLS. The certificate that is shown; None where nothing is tried.
 pub async fn address(
@@ -140,6 +142,7 @@ pub async fn certificate(
         ));
         return decided(None);
     }
+    let has_changed = known.is_some();
     match known.map(|(known, _)| known) {
         Some(known) if certificate.pinned().is_some() => {
             return Err(certificate.changed(known, shown).with_next(PINNED));
@@ -152,9 +155,12 @@ pub async fn certificate(
             ));
         }
         None if !person => return decided(Some(Remember::First)),
-        Some(known) => tell(&format!(
-            "Its certificate has CHANGED.\nSHA-256 of the one that is known:\n{known}\nSHA-256 of the one that is shown now:\n{shown}"
-        )),
+        Some(known) => {
+            permit::may_be_tried(&config.state_dir)?;
+            tell(&format!(
+                "Its certificate has CHANGED.\nSHA-256 of the one that is known:\n{known}\nSHA-256 of the one that is shown now:\n{shown}"
+            ));
+        }
         None => tell(&format!(
             "Nobody vouches for its certificate. Compare the SHA-256 with the one that the appliance itself shows:\n{shown}"
         )),
@@ -165,6 +171,10 @@ pub async fn certificate(
             format!("the certificate of {} was not accepted", certificate.zvm()),
         )
         .with_next("Find out who answers at this address. Nothing was sent to it, and nothing was written."));
+    }
+    if has_changed {
+        // As `trust` does.
+        permit::passphrase(&config.state_dir).await?;
     }
     tell("");
     decided(Some(Remember::Accepted))
