@@ -154,12 +154,21 @@ impl Approver {
         self.write(Some(&hash.to_string()), by)
     }
 
-    /// From now on none is asked for on behalf of the program's own state folder.
+    /// From now on none is asked for on behalf of the program's own state folder. Where none was, nothing changes.
     ///
     /// # Errors
     /// `state`.
     pub fn remove(&self, by: &str) -> Result<(), Error> {
-        self.write(None, by)
+        let Some(own) = self.states.first() else {
+            return Ok(());
+        };
+        if !State::is_in(own)? {
+            return Ok(());
+        }
+        match State::new(own).approver_newest()? {
+            Some((_, Some(_))) => self.write(None, by),
+            _ => Ok(()),
+        }
     }
 
     fn write(&self, hash: Option<&str>, by: &str) -> Result<(), Error> {

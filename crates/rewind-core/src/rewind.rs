@@ -311,6 +311,13 @@ impl Rewind {
 }
 
 impl Core {
+    /// Something was done whose outcome can't be written down: what was done is true all the same, and the ledger will not say so.
+    pub fn not_written_down(&self, what: &str, error: &Error) {
+        self.warnings.add(format!(
+            "{what} can't be written down, so that the ledger will say later that it was interrupted: {error}"
+        ));
+    }
+
     /// What is remembered of a refusal, whatever was asked for.
     pub fn refusal(&self, asked: Asked, call: &Call, error: &Error) -> Refusal {
         Refusal {

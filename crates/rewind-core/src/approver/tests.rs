@@ -171,3 +171,17 @@ fn a_state_that_cannot_be_read_refuses() {
         ErrorCode::State
     );
 }
+
+/// Else anybody could end what was agreed to before.
+#[test]
+fn where_none_is_set_nothing_is_removed() {
+    let (_folder, clock, approver) = fresh();
+    approver.remove("cli/ana").unwrap();
+    assert_eq!(approver.changed().unwrap(), None);
+    approver.set(&said("five small words"), "cli/ana").unwrap();
+    approver.remove("cli/ana").unwrap();
+    let changed = approver.changed().unwrap();
+    clock.forward(SignedDuration::from_secs(60));
+    approver.remove("cli/ana").unwrap();
+    assert_eq!(approver.changed().unwrap(), changed);
+}

@@ -11,7 +11,7 @@ use crate::{
 use zvm_client::{FlrSession, FlrSessionId};
 
 const SHOWN_MAX_LEN: usize = 300;
-const GUARDS: &str = "See whether the change was made all the same: nobody was told that it may be. Where it is still wanted, guard again.";
+const GUARDS: &str = "See whether its tag is in the journal, and whether the change was made all the same. Where it is still wanted, guard again.";
 const RECOVERIES: &str = "What a recovery had placed is complete; ask again for what is missing, as a plan is carried out once.";
 const FOLDERS: &str = "What is incomplete on this host, the next command that asks the ZVM removes, such as `zerto-rewind find VM`.";
 const RESTORES: &str = "A file in a guest is the old one or the new one, never a half; what is beside it is removed when that guest is reached \

@@ -257,9 +257,7 @@ impl Guard<'_> {
         };
         core.with_state(move |state| state.record_guard(&record))
             .await
-            .inspect_err(
-                |error| tracing::warn!(%error, "the outcome of a guard can't be remembered"),
-            )
+            .inspect_err(|error| core.not_written_down("how this guard ended", error))
             .ok()
     }
 }

@@ -71,8 +71,8 @@ pub(crate) async fn close_interrupted(core: &Core) -> Result<(), Error> {
     }
     for guard in guards {
         core.warnings.add(format!(
-            "a guard was interrupted: its process ended before the tag was known to be listed, and nobody was told that the change may be \
-             made. {} (begun at {:.0})",
+            "a guard was interrupted: its process ended before it could write down how it ended. Whether its tag is listed, the journal \
+             says. {} (begun at {:.0})",
             text::display(&guard.tag, 500),
             guard.at
         ));

@@ -77,7 +77,7 @@ impl Looks {
         let ended = core
             .with_state(move |state| state.looks_ended(&self.0, failure.map(ErrorCode::as_str)));
         if let Err(error) = ended.await {
-            tracing::warn!(%error, "how a look ended can't be remembered");
+            core.not_written_down("how this look ended", &error);
         }
     }
 }

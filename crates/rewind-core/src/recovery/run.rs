@@ -218,7 +218,7 @@ async fn end(
         others
     });
     if let Err(error) = ended.await {
-        tracing::warn!(%error, "how a recovery ended can't be remembered");
+        core.not_written_down("how this recovery ended", &error);
     }
 }
 
@@ -548,7 +548,7 @@ impl Work<'_> {
             .core
             .with_state(move |state| state.recovery_ended(recovery, failure));
         if let Err(error) = ended.await {
-            tracing::warn!(%error, "how a recovery ended can't be remembered");
+            tracing::warn!(%error, "how the recovery of a path ended can't be remembered");
         }
     }
 

@@ -488,3 +488,29 @@ async fn what_the_journal_lost_and_what_no_row_knows_is_told() {
     let journal = &lately.journals[0];
     assert!(journal.not_looked_at > 0, "{journal:?}");
 }
+
+/// What was done is true all the same; but who looks afterwards will read that it was interrupted, so a person is told now.
+#[tokio::test]
+async fn an_outcome_that_can_not_be_written_down_is_a_warning() {
+    let world = World::new().await;
+    let tag = world.guard("jp-ubuntu").await.unwrap().tag;
+    assert_eq!(world.rewind.take_warnings(), [""; 0]);
+    let state = rusqlite::Connection::open(world.folder().join("state/state.db")).unwrap();
+    for table in ["guard", "plan_ended"] {
+        state
+            .execute_batch(&format!(
+                "CREATE TRIGGER {table}_full BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'disk full'); END;"
+            ))
+            .unwrap();
+    }
+    world.guard("jp-ubuntu").await.unwrap();
+    let request = recovery("jp-ubuntu", PATH, &tag);
+    recovered(&world.rewind, request, &call()).await.unwrap();
+    let warnings = world.rewind.take_warnings();
+    let said = ["how this guard ended", "how this recovery ended"];
+    assert_eq!(warnings.len(), said.len(), "{warnings:?}");
+    for (warning, said) in warnings.iter().zip(said) {
+        assert!(warning.starts_with(said), "{warning}");
+        assert!(warning.contains("can't be written down"), "{warning}");
+    }
+}

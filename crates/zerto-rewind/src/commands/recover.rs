@@ -239,7 +239,7 @@ impl<'a> Desk<'a> {
             true => "nothing was looked into: you did not agree",
             false => "nothing was recovered: you did not agree",
         };
-        let next = match known.plan.is_preview() {
+        let next = match known.plan.is_comparison() {
             true => "Run it again to be asked again.",
             false => "Run it again, without --plan, to be asked again.",
         };
